@@ -1,0 +1,164 @@
+import { hostname } from 'node:os';
+import { queues } from './temporal/queues';
+import { z } from 'zod';
+
+/**
+ * The only reader of the environment. Every key has a default that works for `npm start` or is required in production;
+ * the table of README is made from this schema (`npm run config:table`), so a key's one description lives here.
+ */
+const port = z.coerce.number().int().min(0).max(65535);
+const address = z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'must be host:port');
+const addresses = z.string().transform((text) => text.split(',').map((item) => item.trim())).pipe(z.array(address).min(1));
+const list = z.string().transform((text) => text.split(',').map((item) => item.trim()).filter(Boolean));
+const onOff = z.enum(['on', 'off']).transform((text) => text === 'on');
+const count = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+const bytes = z.coerce.number().int().min(0);
+
+
+export const edgeRoles = ['dns', 'gateway', 'postgres', 'postgres-host'] as const;
+
+const schema = z.object({
+  HOLDFAST_MODE: z.enum(['development', 'production']).default('development').describe('production refuses development defaults; must be set on a server'),
+  HOLDFAST_DATA_DIR: z.string().default('.holdfast').describe('what this installation keeps on disk'),
+  HOLDFAST_INSTALLATION: z.string().regex(/^[a-z0-9]{8,32}$/).default('standalone').describe('id of this installation; `npm start` makes one per clone'),
+  HOLDFAST_MASTER_KEY: z.string().optional().describe('32 bytes in base64 that seal secrets; several, comma-separated: the first seals, all open'),
+  AUTH_SECRET: z.string().min(32).optional().describe('at least 32 bytes; signs session cookies and cursors'),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug']).default('info').describe('least severe level that is logged'),
+
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgresql:// URL').optional().describe('our PostgreSQL; `npm start` runs one when it is not set'),
+  DATABASE_POOL_MAX: count(2, 200).default(20).describe('connections per process'),
+  DATABASE_PORT: port.default(15432).describe('port of the embedded PostgreSQL'),
+
+  TEMPORAL_ADDRESS: address.optional().describe('Temporal server; `npm start` runs one when it is not set'),
+  TEMPORAL_NAMESPACE: z.string().min(1).default('default').describe('Temporal namespace; made at start when absent'),
+  TEMPORAL_BIN: z.string().optional().describe('path of the Temporal CLI for the development server'),
+  TEMPORAL_PORT: port.default(7233).describe('port of the development Temporal server'),
+  TEMPORAL_UI_PORT: port.default(8233).describe('port of its UI'),
+  TEMPORAL_RETENTION_HOURS: count(1, 8760).default(72).describe('how long Temporal keeps finished runs'),
+
+  API_ADDR: address.default('127.0.0.1:3000').describe('where the API listens'),
+  METRICS_ADDR: address.default('127.0.0.1:9464').describe('where this process answers Prometheus'),
+  PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional().describe('origin clients use; https in production'),
+  TRUSTED_PROXIES: list.default([]).describe('networks whose X-Forwarded-For is believed'),
+  PENDING_OPERATIONS_MAX: count(1, 1_000_000).default(10_000).describe('accepted work waiting for Temporal beyond which new mail is refused'),
+  PENDING_OPERATIONS_AGE_SECONDS: count(1, 86_400).default(900).describe('the same, by age of the oldest'),
+
+  WORKER_QUEUES: list.pipe(z.array(z.enum(queues)).min(1)).default([...queues]).describe('queues this worker serves'),
+  WORKER_BUILD_ID: z.string().optional().describe('turns Worker Versioning on'),
+  EDGE_SERVES: list.pipe(z.array(z.enum(edgeRoles)).min(1)).default([...edgeRoles]).describe('roles of this edge process'),
+
+  SIGNUP_MODE: z.enum(['open', 'invite', 'closed']).optional().describe('who may sign up; development open, production invite'),
+  ACCOUNT_MAIL: z.enum(['off', 'capture', 'transport']).optional().describe('account mail; development capture, production off until ACCOUNT_MAIL_FROM is set'),
+  ACCOUNT_MAIL_FROM: z.string().optional().describe('sender of account mail'),
+  ACCOUNT_SMTP_URL: z.string().regex(/^smtps?:\/\//, 'must be an smtp:// URL').optional().describe('relay for account mail (transport)'),
+  EMAIL_VERIFICATION: z.enum(['required', 'optional']).optional().describe('development optional; production required while account mail is on'),
+  SESSION_IDLE_DAYS: count(1, 365).default(7).describe('a session ends after this long without use'),
+  SESSION_MAX_DAYS: count(1, 365).default(30).describe('a session ends after this long'),
+  SESSION_FRESH_SECONDS: count(30, 86_400).default(600).describe('how long after a password a session may reveal and delete'),
+  DEMO_OWNER_EMAIL: z.email().default('owner@demo.test').describe('owner of the demo organisation (development)'),
+  DEMO_OWNER_PASSWORD: z.string().min(8).max(128).optional().describe('their password; random when not set; refused in production'),
+
+  RATE_SIGN_IN_PER_MINUTE: count(1, 10_000).default(5).describe('sign-in, re-authentication and set-up, per address and account'),
+  RATE_SIGN_UP_PER_HOUR: count(1, 10_000).default(5).describe('sign-ups per address'),
+  RATE_RESET_PER_HOUR: count(1, 10_000).default(3).describe('reset and verification mails per account'),
+  RATE_RESET_ADDRESS_PER_HOUR: count(1, 10_000).default(10).describe('the same, per address'),
+  RATE_INVITATIONS_PER_DAY: count(1, 100_000).default(50).describe('invitations per organisation'),
+  RATE_MANAGEMENT_PER_5_MINUTES: count(1, 1_000_000).default(1200).describe('management requests per user'),
+  RATE_REVEAL_PER_MINUTE: count(1, 10_000).default(10).describe('revealed credentials per user'),
+  LIMIT_OWNED_ORGS: count(1, 10_000).default(10).describe('organisations a user may own'),
+  LIMIT_PROJECTS: count(1, 10_000).default(20).describe('projects per organisation'),
+  LIMIT_MEMBERS: count(1, 100_000).default(100).describe('members per organisation'),
+  LIMIT_PENDING_INVITATIONS: count(1, 10_000).default(50).describe('pending invitations per organisation'),
+
+  BILLING_PROVIDER: z.enum(['ledger']).default('ledger').describe('who collects money; ledger: nobody but us'),
+  BILLING_CURRENCY: z.string().regex(/^[A-Z]{3}$/).default('USD').describe('ISO 4217'),
+  BILLING_PLANS_FILE: z.string().optional().describe('JSON that replaces the plan catalogue'),
+
+  PG_BACKEND: z.enum(['embedded', 'fake']).default('embedded').describe('where new Postgres services live (fake: tests only)'),
+  PG_HOST_NAME: z.string().optional().describe('name of this instance host; the host name when not set'),
+  PG_REGION: z.string().regex(/^[a-z0-9-]{1,40}$/).default('local').describe('region of this instance host'),
+  PG_DATA_DIR: z.string().optional().describe('instances, backups and binaries; see docs/postgres.md for the default'),
+  PG_RUN_DIR: z.string().optional().describe('sockets; default /run/holdfast-<installation> as root, else under /tmp'),
+  PG_INITDB_USER: z.string().optional().describe('user for initdb as root; default: first of holdfast, postgres, nobody'),
+  PG_PORT_BASE: port.default(20000).describe('first instance port'),
+  PG_UID_BASE: z.coerce.number().int().min(1000).default(200000).describe('first instance uid (as root)'),
+  PG_HOST_SLOTS: count(1, 40_000).default(2000).describe('instances this host may run'),
+  PG_POOL_PREPARED: count(0, 100).default(2).describe('initialised directories kept ready'),
+  PG_POOL_RUNNING: z.string().regex(/^(?:(?:trial|starter|launch|growth|business):\d{1,2}(?:,|$))*$/, 'must be plan:count,…').default('trial:1,starter:1').describe('running instances kept ready, per plan'),
+  PG_CAPACITY_BYTES: bytes.optional().describe('bytes this host may promise; default 80 % of its file system'),
+  PG_RESERVE_BYTES: bytes.default(1_073_741_824).describe('below this much free space nothing is placed'),
+  PG_STOP_ON_EXIT: onOff.optional().describe('stop instances with the host process; development on'),
+  PG_GATEWAY_ADDR: addresses.default(['127.0.0.1:6432', '[::1]:6432']).describe('where the Postgres gateway listens'),
+  PG_GATEWAY_DOMAIN: z.string().optional().describe('hosts become pg-….<region>.<domain>; unset: localhost'),
+  PG_GATEWAY_TLS: z.enum(['required', 'optional']).optional().describe('optional is for loopback only; development optional'),
+  PG_GATEWAY_CERT_FILE: z.string().optional().describe("the operator's certificate for the Postgres gateway"),
+  PG_GATEWAY_KEY_FILE: z.string().optional().describe('its key'),
+});
+
+type Parsed = z.infer<typeof schema>;
+/** What the mode decides is settled here once, so nobody else asks for the mode. */
+export type Config = Omit<Parsed, 'HOLDFAST_MASTER_KEY' | SettledKey> & Required<{ [K in SettledKey]: Exclude<Parsed[K], undefined> }> & {
+  HOLDFAST_MASTER_KEY: readonly string[];
+};
+type SettledKey = 'AUTH_SECRET' | 'DATABASE_URL' | 'TEMPORAL_ADDRESS' | 'PUBLIC_URL' | 'SIGNUP_MODE' | 'ACCOUNT_MAIL' | 'ACCOUNT_MAIL_FROM'
+  | 'EMAIL_VERIFICATION' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
+
+/** Reported in full, so one start shows everything that is wrong. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  constructor(readonly faults: readonly { key: string; message: string }[]) {
+    super(`The configuration has ${faults.length} fault(s):\n${faults.map((f) => `  ${f.key}: ${f.message}`).join('\n')}\nSee the configuration table in README.md.`);
+  }
+}
+
+/** Errors: ConfigError naming every bad and every missing key. Empty values count as not set. */
+export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const result = schema.safeParse(given);
+  const faults = result.success ? [] : result.error.issues.map((issue) => ({ key: issue.path.join('.'), message: issue.message }));
+  const bad = new Set(faults.map((fault) => fault.key.split('.')[0]));
+  if (given['HOLDFAST_MODE'] === 'production') faults.push(...productionFaults(given).filter((fault) => !bad.has(fault.key)));
+  else faults.push(...['HOLDFAST_MASTER_KEY', 'AUTH_SECRET', 'DATABASE_URL', 'TEMPORAL_ADDRESS'].filter((key) => !given[key] && !bad.has(key))
+    .map((key) => ({ key, message: 'is not set; `npm start` sets it in development' })));
+  if (!result.success || faults.length > 0) throw new ConfigError(faults);
+  return settle(result.data);
+}
+
+/** Name and description of every key with its default, for the table in README.md. */
+export function configTable(): { key: string; default: string; description: string }[] {
+  return Object.entries(schema.shape).map(([key, field]) => ({ key, default: defaultText(field), description: field.description ?? '' }));
+}
+
+function defaultText(field: z.ZodType): string {
+  if (!(field instanceof z.ZodDefault)) return '';
+  const value: unknown = field.def.defaultValue;
+  return Array.isArray(value) ? value.join(',') : String(value);
+}
+
+function productionFaults(given: Readonly<Record<string, string | undefined>>): { key: string; message: string }[] {
+  const faults = ['HOLDFAST_MASTER_KEY', 'AUTH_SECRET', 'DATABASE_URL', 'TEMPORAL_ADDRESS', 'PUBLIC_URL']
+    .filter((key) => !given[key]).map((key) => ({ key, message: 'is required in production' }));
+  if (given['PUBLIC_URL'] && !given['PUBLIC_URL'].startsWith('https://')) faults.push({ key: 'PUBLIC_URL', message: 'must be https in production' });
+  if (given['DEMO_OWNER_PASSWORD']) faults.push({ key: 'DEMO_OWNER_PASSWORD', message: 'is for development only' });
+  return faults;
+}
+
+function settle(parsed: Parsed): Config {
+  const development = parsed.HOLDFAST_MODE === 'development';
+  const accountMail = parsed.ACCOUNT_MAIL ?? (development ? 'capture' : parsed.ACCOUNT_MAIL_FROM ? 'transport' : 'off');
+  return {
+    ...parsed,
+    HOLDFAST_MASTER_KEY: (parsed.HOLDFAST_MASTER_KEY ?? '').split(','),
+    AUTH_SECRET: parsed.AUTH_SECRET ?? '',
+    DATABASE_URL: parsed.DATABASE_URL ?? '',
+    TEMPORAL_ADDRESS: parsed.TEMPORAL_ADDRESS ?? '',
+    PUBLIC_URL: parsed.PUBLIC_URL ?? `http://${parsed.API_ADDR}`,
+    SIGNUP_MODE: parsed.SIGNUP_MODE ?? (development ? 'open' : 'invite'),
+    ACCOUNT_MAIL: accountMail,
+    ACCOUNT_MAIL_FROM: parsed.ACCOUNT_MAIL_FROM ?? 'Holdfast <accounts@holdfast.test>',
+    EMAIL_VERIFICATION: parsed.EMAIL_VERIFICATION ?? (development || accountMail === 'off' ? 'optional' : 'required'),
+    PG_STOP_ON_EXIT: parsed.PG_STOP_ON_EXIT ?? development,
+    PG_GATEWAY_TLS: parsed.PG_GATEWAY_TLS ?? (development ? 'optional' : 'required'),
+    PG_HOST_NAME: parsed.PG_HOST_NAME ?? hostname(),
+  };
+}

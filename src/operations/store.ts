@@ -1,0 +1,94 @@
+import { newId, type Id } from '../core/ids';
+import { execute, rows, type Db } from '../db/client';
+import type { Tx } from '../db/transaction';
+import type { Queue } from '../temporal/queues';
+
+export type OperationState = 'pending' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+export type Step = { name: string; state: 'running' | 'succeeded' | 'failed' | 'cancelled'; startedAt: string; finishedAt: string | null };
+
+export type OperationRow = {
+  id: Id<'op'>; orgId: Id<'org'>; projectId: Id<'prj'> | null; kind: string; resourceId: string; state: OperationState; steps: Step[];
+  errorCode: string | null; errorMessage: string | null; workflow: string | null; workflowId: string | null; taskQueue: Queue | null;
+  payload: Record<string, string | number>; summary: string; requestId: string | null; attempts: number;
+  createdAt: Date; startedAt: Date | null; finishedAt: Date | null;
+};
+
+export type NewOperation = {
+  orgId: Id<'org'>;
+  projectId: Id<'prj'> | null;
+  /** `<product>.<verb>` */
+  kind: string;
+  resourceId: string;
+  /** What the job does, in words for an operator: 'Provision Postgres "orders" (starter)'. No secret, no address. */
+  summary: string;
+  requestId: string | null;
+  /** The workflow that carries it out; absent when the operation is settled by the request itself. Ids and generation only. */
+  start?: { workflow: string; workflowId: string; queue: Queue; payload: Record<string, string | number> };
+};
+
+const columns = `id, org_id as "orgId", project_id as "projectId", kind, resource_id as "resourceId", state, steps,
+  error_code as "errorCode", error_message as "errorMessage", workflow, workflow_id as "workflowId", task_queue as "taskQueue",
+  payload, summary, request_id as "requestId", attempts, created_at as "createdAt", started_at as "startedAt", finished_at as "finishedAt"`;
+
+const openedIn = new WeakMap<Tx, OperationRow[]>();
+
+/**
+ * The operation row is the outbox: written with the effect, started after the commit, by the relay if that start fails.
+ * The workflow's input is `start.payload` with `operationId` added.
+ */
+export async function openOperation(tx: Tx, operation: NewOperation): Promise<OperationRow> {
+  const id = newId('op');
+  const { start } = operation;
+  const [row] = await rows<OperationRow>(tx, `
+    insert into operation (id, org_id, project_id, kind, resource_id, workflow, workflow_id, task_queue, payload, summary, request_id, next_attempt_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, now() + interval '2 seconds') returning ${columns}`,
+  id, operation.orgId, operation.projectId, operation.kind, operation.resourceId, start?.workflow ?? null, start?.workflowId ?? null,
+  start?.queue ?? null, JSON.stringify({ ...start?.payload, operationId: id }), operation.summary, operation.requestId);
+  if (!row) throw new Error('The operation row was not written.');
+  openedIn.set(tx, [...openedOperations(tx), row]);
+  return row;
+}
+
+/** Operations opened in this transaction; whoever commits it starts them. */
+export function openedOperations(tx: Tx): readonly OperationRow[] {
+  return openedIn.get(tx) ?? [];
+}
+
+/** pending → running, with the first step. Safe twice. */
+export async function startStep(db: Db, operationId: string, name: string): Promise<void> {
+  const step = JSON.stringify([{ name, state: 'running', startedAt: new Date().toISOString(), finishedAt: null }]);
+  await execute(db, `
+    update operation set state = 'running', started_at = coalesce(started_at, now()), updated_at = now(),
+      steps = jsonb_path_query_array(steps, '$[*] ? (@.name != $name)', jsonb_build_object('name', $2::text)) || $3::jsonb
+    where id = $1 and state in ('pending', 'running')`, operationId, name, step);
+}
+
+export async function finishStep(db: Db, operationId: string, name: string, state: 'succeeded' | 'failed'): Promise<void> {
+  await execute(db, `
+    update operation set updated_at = now(), steps = (
+      select jsonb_agg(case when step->>'name' = $2 then step || jsonb_build_object('state', $3::text, 'finishedAt', $4::text) else step end)
+      from jsonb_array_elements(steps) step)
+    where id = $1 and jsonb_array_length(steps) > 0`, operationId, name, state, new Date().toISOString());
+}
+
+/** Settles an open operation; false when it was settled before. `error` goes with `failed` alone. */
+export async function settleOperation(
+  db: Db, operationId: string, state: 'succeeded' | 'failed' | 'cancelled', error?: { code: string; message: string },
+): Promise<boolean> {
+  const changed = await execute(db, `
+    update operation set state = $2, error_code = $3, error_message = $4, started_at = coalesce(started_at, now()), finished_at = now(), updated_at = now()
+    where id = $1 and state in ('pending', 'running')`, operationId, state, error?.code ?? null, error?.message ?? null);
+  return changed === 1;
+}
+
+/** The open operation of a resource and kind, newest first; null when there is none. */
+export async function findOpenOperation(db: Db, resourceId: string, kinds: readonly string[]): Promise<OperationRow | null> {
+  const [row] = await rows<OperationRow>(db, `select ${columns} from operation
+    where resource_id = $1 and kind = any($2::text[]) and state in ('pending', 'running') order by created_at desc, id desc limit 1`, resourceId, kinds);
+  return row ?? null;
+}
+
+export async function getOperation(db: Db, operationId: string): Promise<OperationRow | null> {
+  const [row] = await rows<OperationRow>(db, `select ${columns} from operation where id = $1`, operationId);
+  return row ?? null;
+}

@@ -1,0 +1,15 @@
+/** Workflow ids are public: `<product>-<verb>/<row id>` (design.md §5). They change only behind patched(). */
+export const workflowIds = {
+  provisionPostgres: (serviceId: string) => `postgres-provision/${serviceId}`,
+  deletePostgres: (serviceId: string) => `postgres-delete/${serviceId}`,
+  sendAccountMail: (mailId: string) => `identity-mail/${mailId}`,
+  deleteProject: (projectId: string) => `identity-delete-project/${projectId}`,
+  deleteOrganization: (orgId: string) => `identity-delete-org/${orgId}`,
+} as const;
+
+/** Schedule ids have no slash. */
+export const scheduleIds = {
+  reconcile: 'system-reconcile',
+  expireIdentity: 'identity-expire-identity',
+  verifyAudit: 'identity-verify-audit',
+} as const;
