@@ -30,7 +30,13 @@ export type Caller = Anonymous | SessionCaller | OrgCaller | ProjectCaller | Key
 /** Who is written into audit rows and change sets. */
 export type Actor = { kind: 'user' | 'apiKey' | 'system' | 'anonymous'; id: string | null; displayName: string | null };
 
-export const systemActor: Actor = { kind: 'system', id: null, displayName: null };
+/** Who did what, and in which request: goes into audit rows. `action` is the operationId, or what the system did. */
+export type Cause = { actor: Actor; action: string; requestId: string | null; ip: string | null };
+
+/** The cause of what the platform does by itself. */
+export function systemCause(action: string): Cause {
+  return { actor: { kind: 'system', id: null, displayName: null }, action, requestId: null, ip: null };
+}
 
 export function actorOf(caller: Caller): Actor {
   switch (caller.kind) {

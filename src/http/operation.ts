@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Anonymous, Caller, KeyCaller, OrgCaller, ProjectCaller, Scope, SessionCaller } from '../core/caller';
+import type { Anonymous, Caller, Cause, KeyCaller, OrgCaller, ProjectCaller, Scope, SessionCaller } from '../core/caller';
 import type { ErrorCode } from '../core/errors';
 import type { Tx } from '../db/transaction';
 import type { Permission } from '../identity/permissions';
@@ -36,6 +36,8 @@ export interface Call<D, C extends Caller, P, Q, B> {
   readonly query: Q;
   readonly body: B;
   readonly request: RequestFacts;
+  /** For audit rows. */
+  readonly cause: Cause;
   /** One transaction: the effect, the idempotency row, the audit row last; then the workflows of opened operations are started. */
   transact<T extends Payload | Reply<Payload>>(work: (tx: Tx) => Promise<T>): Promise<T>;
 }
