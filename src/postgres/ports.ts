@@ -1,0 +1,62 @@
+import type { Limits, Names } from './rules';
+
+/** A service as a backend sees it. `generation` is the fence: lower ones than the highest seen are refused, also after destruction. */
+export type Ref = { serviceId: string; generation: number; hostId: string; instanceRef: string | null; names: Names; limits: Limits };
+
+/** A role customers connect with. `validUntil`: RFC 3339; the server refuses the password from that second on. */
+export type Login = { name: string; verifier: string; connectionLimit: number; validUntil: string | null; enabled: boolean };
+
+export type Source = { kind: 'retained' } | { kind: 'backup'; serviceId: string; backupId: string; targetTime: string | null };
+
+export const accessModes = ['full', 'read_only', 'restricted', 'blocked'] as const;
+export type AccessMode = (typeof accessModes)[number];
+
+export type Metrics = {
+  connections: { active: number; idle: number; waiting: number; limit: number };
+  /** Running totals since the statistics were reset: rates are made by whoever has two of them. */
+  transactions: number;
+  blocksHit: number;
+  blocksRead: number;
+  walBytes: number;
+  oldestTransactionSeconds: number;
+  blockedSessions: number;
+};
+
+export type Observation = {
+  /** Null when it could not be measured. */
+  usedBytes: number | null;
+  compute: 'running' | 'idle' | 'stopped';
+  mode: AccessMode;
+  /** What the server has per login; empty while it does not run, which is not waked for this. */
+  verifiers: Readonly<Record<string, string>>;
+  metrics: Metrics | null;
+  newestArchivedWal: string | null;
+  systemId: string | null;
+};
+
+export type InventoryItem = { instanceRef: string; serviceId: string | null; retained: boolean };
+
+/**
+ * Where databases live (contract postgres.md §6). Every method is safe twice, has a deadline and answers with our codes alone:
+ * `no_capacity`, `stale_generation`, `restore_unavailable`, `backend_error`; the server's own words stay in `cause`, scrubbed.
+ */
+export interface PostgresBackend {
+  readonly name: 'embedded' | 'host_pool' | 'cnpg';
+  readonly can: { idleStop: boolean; pointInTime: boolean; createDatabases: boolean; gateway: boolean };
+  /** Room is kept for the service; a ready instance of the plan's pool, when there is one, is bound to it. */
+  place(r: Ref & { version: string }): Promise<{ instanceRef: string }>;
+  /** An instance bound to this service runs. */
+  ensureInstance(r: Ref & { version: string }): Promise<{ host: string; port: number; systemId: string | null }>;
+  /** Exactly these logins, with these verifiers, may connect; sessions of `endSessionsOf` are ended. */
+  ensureAccess(r: Ref & { logins: Login[]; endSessionsOf: string[] }): Promise<void>;
+  setLimits(r: Ref): Promise<{ restarted: boolean }>;
+  /** `stop`: the instance is stopped as well. Blocked raises the fence before it waits for anything. */
+  setAccessMode(r: Ref & { mode: AccessMode; stop: boolean }): Promise<void>;
+  observe(r: Ref): Promise<Observation>;
+  snapshot(r: Ref & { backupId: string }): Promise<{ sizeBytes: number; from: string; systemId: string }>;
+  restore(r: Ref & { source: Source }): Promise<{ reachedTime: string | null }>;
+  /** Nothing of the instance is left but, with `retain`, its stopped data. Absent is success. */
+  destroy(r: Ref & { retain: boolean }): Promise<void>;
+  dropBackup(serviceId: string, backupId: string): Promise<void>;
+  inventory(hostId: string): Promise<InventoryItem[]>;
+}
