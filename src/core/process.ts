@@ -1,0 +1,44 @@
+/**
+ * How a process of ours lives: it tells its parent when it is ready, and it ends in order on SIGTERM, on SIGINT and when
+ * its parent is gone (the IPC channel closes), so no process outlives `npm start`. Without a parent that listens (systemd,
+ * a container) the same calls work: nothing is told and signals end it.
+ */
+export type ShutdownReason = 'SIGTERM' | 'SIGINT' | 'disconnect';
+
+type Drain = (reason: ShutdownReason) => Promise<void> | void;
+
+const drains: Drain[] = [];
+let ending = false;
+
+/** Tells the supervisor that this process does its work now. `facts` are the addresses it really listens on. */
+export function announceReady(facts: Readonly<Record<string, unknown>> = {}): void {
+  process.send?.({ ready: true, ...facts }, () => undefined);
+}
+
+/**
+ * `drain` runs once when the process is asked to end, then the process exits. Several drains run one after another, the
+ * last registered first. What is not done after `deadlineMs` (of the first call, default 25 s) is given up and exit code 1 says so.
+ */
+export function onShutdown(drain: Drain, deadlineMs = 25_000): void {
+  drains.push(drain);
+  if (drains.length > 1) return;
+  const end = (reason: ShutdownReason) => void shutDown(reason, deadlineMs);
+  process.once('SIGTERM', end).once('SIGINT', end);
+  if (process.channel) process.once('disconnect', () => end('disconnect'));
+}
+
+async function shutDown(reason: ShutdownReason, deadlineMs: number): Promise<void> {
+  if (ending) return;
+  ending = true;
+  setTimeout(() => process.exit(1), deadlineMs).unref();
+  let failed = false;
+  for (let drain = drains.pop(); drain; drain = drains.pop()) {
+    try {
+      await drain(reason);
+    } catch (error) {
+      failed = true;
+      process.stderr.write(`shutdown: ${error instanceof Error ? error.stack : String(error)}\n`);
+    }
+  }
+  process.exit(failed ? 1 : 0);
+}
