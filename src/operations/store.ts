@@ -10,7 +10,7 @@ export type OperationRow = {
   id: Id<'op'>; orgId: Id<'org'>; projectId: Id<'prj'> | null; kind: string; resourceId: string; state: OperationState; steps: Step[];
   errorCode: string | null; errorMessage: string | null; workflow: string | null; workflowId: string | null; taskQueue: Queue | null;
   payload: Record<string, string | number>; summary: string; requestId: string | null; attempts: number;
-  createdAt: Date; startedAt: Date | null; finishedAt: Date | null;
+  createdAt: Date; updatedAt: Date; startedAt: Date | null; finishedAt: Date | null;
 };
 
 export type NewOperation = {
@@ -26,9 +26,10 @@ export type NewOperation = {
   start?: { workflow: string; workflowId: string; queue: Queue; payload: Record<string, string | number> };
 };
 
-const columns = `id, org_id as "orgId", project_id as "projectId", kind, resource_id as "resourceId", state, steps,
+export const operationColumns = `id, org_id as "orgId", project_id as "projectId", kind, resource_id as "resourceId", state, steps,
   error_code as "errorCode", error_message as "errorMessage", workflow, workflow_id as "workflowId", task_queue as "taskQueue",
-  payload, summary, request_id as "requestId", attempts, created_at as "createdAt", started_at as "startedAt", finished_at as "finishedAt"`;
+  payload, summary, request_id as "requestId", attempts, created_at as "createdAt", updated_at as "updatedAt",
+  started_at as "startedAt", finished_at as "finishedAt"`;
 
 const openedIn = new WeakMap<Tx, OperationRow[]>();
 
@@ -41,7 +42,7 @@ export async function openOperation(tx: Tx, operation: NewOperation): Promise<Op
   const { start } = operation;
   const [row] = await rows<OperationRow>(tx, `
     insert into operation (id, org_id, project_id, kind, resource_id, workflow, workflow_id, task_queue, payload, summary, request_id, next_attempt_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, now() + interval '2 seconds') returning ${columns}`,
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, now() + interval '2 seconds') returning ${operationColumns}`,
   id, operation.orgId, operation.projectId, operation.kind, operation.resourceId, start?.workflow ?? null, start?.workflowId ?? null,
   start?.queue ?? null, JSON.stringify({ ...start?.payload, operationId: id }), operation.summary, operation.requestId);
   if (!row) throw new Error('The operation row was not written.');
@@ -83,12 +84,12 @@ export async function settleOperation(
 
 /** The open operation of a resource and kind, newest first; null when there is none. */
 export async function findOpenOperation(db: Db, resourceId: string, kinds: readonly string[]): Promise<OperationRow | null> {
-  const [row] = await rows<OperationRow>(db, `select ${columns} from operation
+  const [row] = await rows<OperationRow>(db, `select ${operationColumns} from operation
     where resource_id = $1 and kind = any($2::text[]) and state in ('pending', 'running') order by created_at desc, id desc limit 1`, resourceId, kinds);
   return row ?? null;
 }
 
 export async function getOperation(db: Db, operationId: string): Promise<OperationRow | null> {
-  const [row] = await rows<OperationRow>(db, `select ${columns} from operation where id = $1`, operationId);
+  const [row] = await rows<OperationRow>(db, `select ${operationColumns} from operation where id = $1`, operationId);
   return row ?? null;
 }

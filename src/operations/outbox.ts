@@ -1,0 +1,43 @@
+import { execute, rows, type Db } from '../db/client';
+import { operationColumns, type OperationRow } from './store';
+
+/** The workflow of this row runs: nobody else need start it. Compare-and-set; a second mark changes nothing. */
+export async function markDispatched(db: Db, operationId: string): Promise<void> {
+  await execute(db, 'update operation set dispatched_at = now() where id = $1 and dispatched_at is null', operationId);
+}
+
+/**
+ * Takes due rows nobody started: each goes to one relay only, and comes due again by itself if that relay dies.
+ * The pause doubles with every claim, up to a minute.
+ */
+export function claimUndispatched(db: Db, limit: number): Promise<OperationRow[]> {
+  return rows<OperationRow>(db, `
+    update operation set attempts = attempts + 1, next_attempt_at = now() + least(interval '1 minute', interval '2 seconds' * power(2, least(attempts, 8)))
+    where id in (
+      select id from operation where dispatched_at is null and workflow is not null and state = 'pending' and next_attempt_at <= now()
+      order by next_attempt_at limit $1::int for update skip locked)
+    returning ${operationColumns}`, limit);
+}
+
+/** Gives claimed rows back: not they failed, the server did. */
+export async function releaseClaims(db: Db, operationIds: readonly string[]): Promise<void> {
+  await execute(db, `
+    update operation set attempts = greatest(attempts - 1, 0), next_attempt_at = now()
+    where id = any($1::text[]) and dispatched_at is null`, operationIds);
+}
+
+/** Milliseconds until the next row comes due, 0 when one is; null when none waits. */
+export async function nextDueInMs(db: Db): Promise<number | null> {
+  const [row] = await rows<{ ms: number | null }>(db, `
+    select (extract(epoch from min(next_attempt_at) - now()) * 1000)::float8 as ms from operation
+    where dispatched_at is null and workflow is not null and state = 'pending'`);
+  return row?.ms == null ? null : Math.max(0, row.ms);
+}
+
+/** How much accepted work Temporal has not been told of, and for how long the oldest of it waits. */
+export async function undispatched(db: Db): Promise<{ count: number; oldestSeconds: number }> {
+  const [row] = await rows<{ count: number; oldestSeconds: number }>(db, `
+    select count(*)::int as count, coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as "oldestSeconds" from operation
+    where dispatched_at is null and workflow is not null and state = 'pending'`);
+  return row ?? { count: 0, oldestSeconds: 0 };
+}
