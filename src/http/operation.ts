@@ -57,17 +57,21 @@ export interface RequestFacts {
 type Shape = z.ZodType;
 type Output<S> = S extends z.ZodType ? z.output<S> : undefined;
 
-export interface Definition<D, C extends Caller, P extends Shape | undefined, Q extends Shape | undefined, B extends Shape | undefined, A extends Shape> {
+/** `{ serviceId: string }` of '/postgres/services/:serviceId'. A malformed id is a 404 like an absent one: it has no schema. */
+type ParamsOf<Path extends string> = { readonly [Name in ParamNames<Path>]: string };
+type ParamNames<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}` ? Name | ParamNames<Rest>
+  : Path extends `${string}:${infer Name}` ? Name : never;
+
+export interface Definition<D, C extends Caller, Path extends string, Q extends Shape | undefined, B extends Shape | undefined, A extends Shape> {
   /** verbNoun; also the OpenAPI operationId, the audit action and the name of its test file. */
   id: string;
   method: Method;
   /** Below the prefix of the builder used: `/postgres/services/:serviceId`. */
-  path: string;
+  path: Path;
   summary: string;
   description?: string;
   /** Heading in the documentation. */
   tag: string;
-  params?: P;
   query?: Q;
   body?: B;
   /** No body and `{}` are the same; for POSTs whose body the specification names "none". */
@@ -89,13 +93,12 @@ export interface Definition<D, C extends Caller, P extends Shape | undefined, Q 
   limits?: (call: { caller: C; ip: string; body: Output<B> }) => { rule: RateRule; key: string }[];
   /** Paths of the same operation without the prefix, as the specification also shows them. */
   aliases?: readonly string[];
-  handle(call: Call<D, C, Output<P>, Output<Q>, Output<B>>): Promise<z.input<A> | Reply<z.input<A> & Payload>>;
+  handle(call: Call<D, C, ParamsOf<Path>, Output<Q>, Output<B>>): Promise<z.input<A> | Reply<z.input<A> & Payload>>;
 }
 
 /** One route as a value. The list of them in http/routes.ts is the only place where a route is declared. */
-export interface Operation<D> extends Omit<Definition<D, never, Shape | undefined, Shape | undefined, Shape | undefined, Shape>, 'handle' | 'limits'> {
+export interface Operation<D> extends Omit<Definition<D, never, string, Shape | undefined, Shape | undefined, Shape>, 'handle' | 'limits'> {
   auth: Auth;
-  path: string;
   status: 200 | 202;
   limits?: (call: { caller: never; ip: string; body: never }) => { rule: RateRule; key: string }[];
   handle(call: Call<D, never, never, never, never>): Promise<unknown>;
@@ -117,7 +120,7 @@ export function operationsOf<D>() {
 }
 
 function builder<D, C extends Caller>(prefix: string, auth: Auth) {
-  return <A extends Shape, P extends Shape | undefined = undefined, Q extends Shape | undefined = undefined, B extends Shape | undefined = undefined>(
-    definition: Definition<D, C, P, Q, B, A>,
+  return <A extends Shape, const Path extends string, Q extends Shape | undefined = undefined, B extends Shape | undefined = undefined>(
+    definition: Definition<D, C, Path, Q, B, A>,
   ): Operation<D> => ({ ...definition, auth, path: prefix + definition.path, status: definition.status ?? 200 });
 }

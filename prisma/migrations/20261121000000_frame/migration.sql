@@ -50,7 +50,8 @@ create table idempotency_key (
 );
 create index idempotency_key_age on idempotency_key (created_at);
 
-create table rate_limit (
+-- Unlogged: a commit that touches nothing else waits for no disk. A crash forgets the counts, which only forgives.
+create unlogged table rate_limit (
   key text primary key,
   arrival_at timestamptz(6) not null
 );

@@ -1,0 +1,65 @@
+import { AppError } from '../core/errors';
+import { prepared, type Database } from '../db/client';
+import type { RateRule } from './operation';
+
+export type Quota = { rule: RateRule; remaining: number; resetSeconds: number };
+
+export interface Limiter {
+  /** Counts one request of `key` under the rule. Errors: `rate_limited` with Retry-After. */
+  take(rule: RateRule, key: string): Promise<Quota>;
+}
+
+/**
+ * GCRA in one statement: the row holds the theoretical arrival time of the next request, so the count is exact across
+ * processes. In front of it a refusal is remembered until it ends: a flood costs no database trip.
+ */
+export function createLimiter(database: Database): Limiter {
+  const refusedUntil = new Map<string, number>();
+  return {
+    take: async (rule, subject) => {
+      const key = `${rule.name}|${subject}`;
+      const until = refusedUntil.get(key);
+      if (until !== undefined && until > Date.now()) throw refusal(rule, until - Date.now());
+      const emissionMs = (rule.periodSeconds * 1000) / rule.limit;
+      const windowMs = emissionMs * (rule.burst ?? rule.limit);
+      const [row] = await prepared<{ allowed: boolean; aheadMs: number }>(database, statement, [key, emissionMs, windowMs]);
+      const aheadMs = row?.aheadMs ?? 0;
+      if (row?.allowed) {
+        refusedUntil.delete(key);
+        return { rule, remaining: Math.max(0, Math.floor((windowMs - aheadMs) / emissionMs)), resetSeconds: Math.ceil(aheadMs / 1000) };
+      }
+      const waitMs = Math.max(1, aheadMs + emissionMs - windowMs);
+      if (refusedUntil.size > 10_000) refusedUntil.clear();
+      refusedUntil.set(key, Date.now() + waitMs);
+      throw refusal(rule, waitMs);
+    },
+  };
+}
+
+// The second branch answers when the update's condition refused: the present state, unchanged.
+const statement = `
+  with taken as (
+    insert into rate_limit as r (key, arrival_at) values ($1, clock_timestamp() + $2::float8 * interval '1 millisecond')
+    on conflict (key) do update set arrival_at = greatest(r.arrival_at, clock_timestamp()) + $2::float8 * interval '1 millisecond'
+      where greatest(r.arrival_at, clock_timestamp()) + $2::float8 * interval '1 millisecond' <= clock_timestamp() + $3::float8 * interval '1 millisecond'
+    returning arrival_at)
+  select true as allowed, extract(epoch from arrival_at - clock_timestamp())::float8 * 1000 as "aheadMs" from taken
+  union all
+  select false, greatest(0, extract(epoch from arrival_at - clock_timestamp()))::float8 * 1000 from rate_limit
+  where key = $1 and not exists (select from taken)`;
+
+function refusal(rule: RateRule, waitMs: number): AppError {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+  return new AppError('rate_limited', `Too many requests. Try again in ${seconds} s.`,
+    { limit: rule.limit, periodSeconds: rule.periodSeconds, resetAt: new Date(Date.now() + waitMs).toISOString() }, { retryAfterSeconds: seconds });
+}
+
+/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) of the tightest quota that was taken. */
+export function rateLimitHeaders(quotas: readonly Quota[]): Record<string, string> {
+  const [tightest] = quotas.toSorted((a, b) => a.remaining - b.remaining);
+  if (!tightest) return {};
+  return {
+    'RateLimit-Policy': quotas.map(({ rule }) => `"${rule.name}";q=${rule.limit};w=${rule.periodSeconds}`).join(', '),
+    RateLimit: `"${tightest.rule.name}";r=${tightest.remaining};t=${tightest.resetSeconds}`,
+  };
+}
