@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { AppError, invalid, type Issue } from '../core/errors';
+import { unknownKeyIssues } from './unknown-keys';
+
+export type Parsed = { query: unknown; body: unknown };
+type Schemas = { query?: z.ZodType | undefined; body?: z.ZodType | undefined; bodyOptional?: boolean | undefined };
+type Raw = { query: Readonly<Record<string, string | string[] | undefined>>; body: Buffer };
+
+/** Query and body checked together: one answer names every fault. Errors: `invalid_json`, `validation_error`. */
+export function parseRequest(schemas: Schemas, raw: Raw): Parsed {
+  const issues: Issue[] = [];
+  const query = schemas.query ? check(schemas.query, onlyOnce(raw.query, schemas.query, issues), issues, 'query') : undefined;
+  const body = parseBody(schemas, raw.body, issues);
+  if (issues.length > 0) throw invalid(issues);
+  return { query, body };
+}
+
+/** A POST whose body the specification names "none" takes no body or `{}`. */
+const noBody = z.strictObject({});
+
+function parseBody(schemas: Schemas, raw: Buffer, issues: Issue[]): unknown {
+  if (!schemas.body) return raw.length > 0 ? check(noBody, readJson(raw), issues, 'body') : undefined;
+  if (raw.length === 0 && schemas.bodyOptional) return check(schemas.body, {}, issues, 'body');
+  if (raw.length === 0) {
+    issues.push({ path: '', message: 'a JSON object is required as the body' });
+    return undefined;
+  }
+  return check(schemas.body, readJson(raw), issues, 'body');
+}
+
+function readJson(raw: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(raw));
+  } catch (error) {
+    throw new AppError('invalid_json', 'The body is not valid JSON in UTF-8.', {}, { cause: error });
+  }
+}
+
+function check(schema: z.ZodType, value: unknown, issues: Issue[], where: 'query' | 'body'): unknown {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) {
+    if (issue.code === 'unrecognized_keys') issues.push(...unknownKeyIssues(schema, issue.path, issue.keys));
+    else issues.push({ path: issue.path.join('.'), message: messageOf(issue, where) });
+  }
+  return undefined;
+}
+
+function messageOf(issue: z.core.$ZodIssue, where: 'query' | 'body'): string {
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is required';
+  if (issue.code === 'invalid_type' && issue.path.length === 0 && where === 'body') return 'the body must be a JSON object';
+  return issue.message;
+}
+
+/** A query key may stand once; unknown keys are ignored. */
+function onlyOnce(query: Raw['query'], schema: z.ZodType, issues: Issue[]): Record<string, string> {
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : Object.keys(query);
+  const values: Record<string, string> = {};
+  for (const key of known) {
+    const value = query[key];
+    if (typeof value === 'string') values[key] = value;
+    else if (Array.isArray(value)) issues.push({ path: key, message: 'may be given only once' });
+    if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) issues.push({ path: key, message: 'must not hold U+0000' });
+  }
+  return values;
+}
