@@ -1,5 +1,5 @@
 import { newId, type Id } from '../core/ids';
-import { execute, rows, type Db } from '../db/client';
+import { execute, prepared, rows, type Database, type Db } from '../db/client';
 import type { Tx } from '../db/transaction';
 import type { Queue } from '../temporal/queues';
 
@@ -55,30 +55,39 @@ export function openedOperations(tx: Tx): readonly OperationRow[] {
   return openedIn.get(tx) ?? [];
 }
 
-/** pending → running, with the first step. Safe twice. */
-export async function startStep(db: Db, operationId: string, name: string): Promise<void> {
+/**
+ * pending → running, with its steps. Safe twice. Steps inform a reader and are written without waiting for the disk: a
+ * crash of the database may lose one, never the work; which is why they take no transaction.
+ */
+export async function startStep(database: Database, operationId: string, name: string): Promise<void> {
   const step = JSON.stringify([{ name, state: 'running', startedAt: new Date().toISOString(), finishedAt: null }]);
-  await execute(db, `
+  await prepared(database, `
+    with lax as materialized (select set_config('synchronous_commit', 'off', true))
     update operation set state = 'running', started_at = coalesce(started_at, now()), updated_at = now(),
       steps = jsonb_path_query_array(steps, '$[*] ? (@.name != $name)', jsonb_build_object('name', $2::text)) || $3::jsonb
-    where id = $1 and state in ('pending', 'running')`, operationId, name, step);
+    from lax where id = $1 and state in ('pending', 'running')`, [operationId, name, step]);
 }
 
-export async function finishStep(db: Db, operationId: string, name: string, state: 'succeeded' | 'failed'): Promise<void> {
-  await execute(db, `
+/** Nothing happens once the operation is settled: that has closed its steps. */
+export async function finishStep(database: Database, operationId: string, name: string, state: 'succeeded' | 'failed'): Promise<void> {
+  await prepared(database, `
+    with lax as materialized (select set_config('synchronous_commit', 'off', true))
     update operation set updated_at = now(), steps = (
       select jsonb_agg(case when step->>'name' = $2 then step || jsonb_build_object('state', $3::text, 'finishedAt', $4::text) else step end)
       from jsonb_array_elements(steps) step)
-    where id = $1 and jsonb_array_length(steps) > 0`, operationId, name, state, new Date().toISOString());
+    from lax where id = $1 and state = 'running' and jsonb_array_length(steps) > 0`, [operationId, name, state, new Date().toISOString()]);
 }
 
-/** Settles an open operation; false when it was settled before. `error` goes with `failed` alone. */
+/** Settles an open operation and the steps that run; false when it was settled before. `error` goes with `failed` alone. */
 export async function settleOperation(
   db: Db, operationId: string, state: 'succeeded' | 'failed' | 'cancelled', error?: { code: string; message: string },
 ): Promise<boolean> {
   const changed = await execute(db, `
-    update operation set state = $2, error_code = $3, error_message = $4, started_at = coalesce(started_at, now()), finished_at = now(), updated_at = now()
-    where id = $1 and state in ('pending', 'running')`, operationId, state, error?.code ?? null, error?.message ?? null);
+    update operation set state = $2, error_code = $3, error_message = $4, started_at = coalesce(started_at, now()), finished_at = now(), updated_at = now(),
+      steps = coalesce((
+        select jsonb_agg(case when step->>'state' = 'running' then step || jsonb_build_object('state', $2::text, 'finishedAt', $5::text) else step end)
+        from jsonb_array_elements(steps) step), '[]')
+    where id = $1 and state in ('pending', 'running')`, operationId, state, error?.code ?? null, error?.message ?? null, new Date().toISOString());
   return changed === 1;
 }
 

@@ -1,0 +1,39 @@
+import { ActivityCancellationType, type ActivityOptions, type LocalActivityOptions } from '@temporalio/workflow';
+
+/**
+ * How long activities may take and how they are tried again. They are recorded in histories, but changing a number is
+ * safe for running workflows. A cancellation waits for the activity that runs: it takes effect at the next boundary.
+ */
+const cancellationType = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
+const quick = { initialInterval: '100ms', backoffCoefficient: 2, maximumInterval: '5s' } as const;
+
+/** A step that must end within `seconds`, attempts and pauses together; then the job fails with `deadline_exceeded`. */
+export function within(seconds: number): ActivityOptions {
+  return { startToCloseTimeout: `${seconds}s`, scheduleToCloseTimeout: `${seconds}s`, retry: quick, cancellationType };
+}
+
+/** The same for a step that takes more than ten seconds and heartbeats: a dead worker is noticed after 15 s. */
+export function withinBeating(seconds: number): ActivityOptions {
+  return { ...within(seconds), heartbeatTimeout: '15s' };
+}
+
+/** One short attempt inside the worker that runs the workflow; whoever uses it has an ordinary activity to fall back on. */
+export function locallyWithin(seconds: number): LocalActivityOptions {
+  return { startToCloseTimeout: `${seconds}s`, scheduleToCloseTimeout: `${seconds}s`, retry: { maximumAttempts: 1 }, cancellationType };
+}
+
+/** Writes what has become true of a row. Tried without end: the world has changed and the row must say so. */
+export const marking: ActivityOptions = {
+  startToCloseTimeout: '10s', retry: { initialInterval: '200ms', backoffCoefficient: 2, maximumInterval: '10s' }, cancellationType,
+};
+
+/** Deletes and compensations: forward only, tried without end; reconcile raises the alert when one is overdue. */
+export const withoutEnd: ActivityOptions = {
+  startToCloseTimeout: '60s', retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '30s' }, cancellationType,
+};
+
+/** Housekeeping of the platform: pages through many rows, heartbeats with each. */
+export const housekeeping: ActivityOptions = {
+  startToCloseTimeout: '4m', scheduleToCloseTimeout: '4m', heartbeatTimeout: '30s', cancellationType,
+  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' },
+};
