@@ -7,13 +7,13 @@ import { authenticate, authorise } from './authenticate';
 import { findKeptAnswer, fingerprintOf, readIdempotencyKey, transactOnce, type IdempotencyScope, type KeptAnswer } from './idempotency';
 import { Reply, type Operation, type Payload, type RequestFacts } from './operation';
 import { parseRequest, type Parsed } from './parse';
-import { rateLimitHeaders, type Quota } from './rate-limit';
+import type { Quota } from './rate-limit';
 import type { FrameDeps } from './server';
 
 export type Answer = { status: number; headers: Record<string, string>; cookies: readonly string[]; body: Record<string, unknown> };
 
-/** Set while a request is at work, for its log line. */
-export type Trace = { caller: Caller | null };
+/** Set while a request is at work: who it turned out to be and what it was counted against, known also when it fails. */
+export type Trace = { caller: Caller | null; quotas: Quota[] };
 
 /**
  * One request through the order of api.md §6: authenticate → organisation and project → authorise → rate limit → parse →
@@ -24,13 +24,12 @@ export async function runOperation<D extends FrameDeps>(deps: D, operation: Oper
   const { caller, setCookies } = await authenticate(deps.authenticator, operation, facts.headers, params);
   trace.caller = caller;
   authorise(operation, caller, deps.clock.now());
-  const quotas: Quota[] = [];
-  if (caller.kind === 'user') quotas.push(await deps.limiter.take(deps.managementRate, caller.userId));
+  if (caller.kind === 'user') trace.quotas.push(await deps.limiter.take(deps.managementRate, caller.userId));
   const parsed = operation.auth.kind === 'signature' ? { query: undefined, body: undefined }
     : parseRequest(operation, { query: onlyStrings(request.query), body: facts.rawBody });
-  for (const { rule, key } of ownLimits(operation, caller, facts, parsed)) quotas.push(await deps.limiter.take(rule, key));
+  for (const { rule, key } of ownLimits(operation, caller, facts, parsed)) trace.quotas.push(await deps.limiter.take(rule, key));
   const answer = await answerOf(deps, operation, { caller, params, facts, ...parsed });
-  return { ...answer, cookies: [...setCookies, ...answer.cookies], headers: { ...rateLimitHeaders(quotas), ...answer.headers } };
+  return { ...answer, cookies: [...setCookies, ...answer.cookies] };
 }
 
 type Ready = Parsed & { caller: Caller; params: Readonly<Record<string, string>>; facts: RequestFacts };

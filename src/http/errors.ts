@@ -24,5 +24,6 @@ function fromBodyReader(error: unknown): AppError | null {
 
 /** The error body of api.md §2. Facts never replace the four fixed fields. */
 export function errorBody(error: AppError, requestId: string): Record<string, unknown> {
-  return { ...error.facts, ok: false, message: error.message, code: error.code, requestId };
+  const fixed = { ok: false, message: error.message, code: error.code, requestId };
+  return { ...fixed, ...error.facts, ...fixed };
 }

@@ -70,7 +70,7 @@ async function claim(tx: Tx, scope: IdempotencyScope): Promise<void> {
 }
 
 async function store(tx: Tx, scope: IdempotencyScope, answer: KeptAnswer): Promise<void> {
-  await execute(tx, `update idempotency_key set status = $4, headers = $5::jsonb, body = $6::jsonb where principal = $1 and operation = $2 and key = $3`,
+  await execute(tx, `update idempotency_key set status = $4, headers = $5::json, body = $6::json where principal = $1 and operation = $2 and key = $3`,
     scope.principal, scope.operation, scope.key, answer.status, JSON.stringify(answer.headers), JSON.stringify(answer.body));
 }
 

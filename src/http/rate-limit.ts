@@ -4,6 +4,18 @@ import type { RateRule } from './operation';
 
 export type Quota = { rule: RateRule; remaining: number; resetSeconds: number };
 
+/** 429 with the quota it ran into, for the headers. */
+export class RateLimited extends AppError {
+  constructor(rule: RateRule, waitMs: number) {
+    const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+    super('rate_limited', `Too many requests. Try again in ${seconds} s.`,
+      { limit: rule.limit, periodSeconds: rule.periodSeconds, resetAt: new Date(Date.now() + waitMs).toISOString() }, { retryAfterSeconds: seconds });
+    this.quota = { rule, remaining: 0, resetSeconds: seconds };
+  }
+
+  readonly quota: Quota;
+}
+
 export interface Limiter {
   /** Counts one request of `key` under the rule. Errors: `rate_limited` with Retry-After. */
   take(rule: RateRule, key: string): Promise<Quota>;
@@ -19,7 +31,7 @@ export function createLimiter(database: Database): Limiter {
     take: async (rule, subject) => {
       const key = `${rule.name}|${subject}`;
       const until = refusedUntil.get(key);
-      if (until !== undefined && until > Date.now()) throw refusal(rule, until - Date.now());
+      if (until !== undefined && until > Date.now()) throw new RateLimited(rule, until - Date.now());
       const emissionMs = (rule.periodSeconds * 1000) / rule.limit;
       const windowMs = emissionMs * (rule.burst ?? rule.limit);
       const [row] = await prepared<{ allowed: boolean; aheadMs: number }>(database, statement, [key, emissionMs, windowMs]);
@@ -31,7 +43,7 @@ export function createLimiter(database: Database): Limiter {
       const waitMs = Math.max(1, aheadMs + emissionMs - windowMs);
       if (refusedUntil.size > 10_000) refusedUntil.clear();
       refusedUntil.set(key, Date.now() + waitMs);
-      throw refusal(rule, waitMs);
+      throw new RateLimited(rule, waitMs);
     },
   };
 }
@@ -47,12 +59,6 @@ const statement = `
   union all
   select false, greatest(0, extract(epoch from arrival_at - clock_timestamp()))::float8 * 1000 from rate_limit
   where key = $1 and not exists (select from taken)`;
-
-function refusal(rule: RateRule, waitMs: number): AppError {
-  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  return new AppError('rate_limited', `Too many requests. Try again in ${seconds} s.`,
-    { limit: rule.limit, periodSeconds: rule.periodSeconds, resetAt: new Date(Date.now() + waitMs).toISOString() }, { retryAfterSeconds: seconds });
-}
 
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) of the tightest quota that was taken. */
 export function rateLimitHeaders(quotas: readonly Quota[]): Record<string, string> {

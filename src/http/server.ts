@@ -12,7 +12,7 @@ import { runOperation, type Answer, type Trace } from './call';
 import { clientAddress, type TrustedProxies } from './client-address';
 import { errorBody, toAppError } from './errors';
 import type { Operation, RateRule, RequestFacts } from './operation';
-import type { Limiter } from './rate-limit';
+import { RateLimited, rateLimitHeaders, type Limiter } from './rate-limit';
 
 /** What the frame itself needs; a product's own needs come on top. */
 export interface FrameDeps {
@@ -89,7 +89,7 @@ function beginRequest(deps: FrameDeps): RequestHandler {
       requestId, operationId: '', headers, rawBody: Buffer.alloc(0), ip: clientAddress(request, deps.trustedProxies),
       userAgent: headers['user-agent']?.slice(0, 200) ?? null, ifMatch: headers['if-match'] ?? null,
     };
-    localsOf.set(response, { facts, trace: { caller: null }, operation: 'none', startedAt: process.hrtime.bigint(), code: null });
+    localsOf.set(response, { facts, trace: { caller: null, quotas: [] }, operation: 'none', startedAt: process.hrtime.bigint(), code: null });
     response.once('finish', () => report(deps, request, response));
     next();
   };
@@ -129,7 +129,7 @@ function refuseMethod(response: Response, methods: string[]): never {
 }
 
 function send(response: Response, { status, headers, cookies, body }: Answer): void {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  for (const [name, value] of Object.entries({ ...rateLimitHeaders(locals(response).trace.quotas), ...headers })) response.setHeader(name, value);
   if (cookies.length > 0) response.setHeader('Set-Cookie', [...cookies]);
   sendJson(response, status, body);
 }
@@ -149,6 +149,8 @@ function failed(log: Log) {
       response.destroy();
       return;
     }
+    const quotas = [...locals(response).trace.quotas, ...(error instanceof RateLimited ? [error.quota] : [])];
+    for (const [name, value] of Object.entries(rateLimitHeaders(quotas))) response.setHeader(name, value);
     if (appError.retryAfterSeconds !== undefined) response.setHeader('Retry-After', String(appError.retryAfterSeconds));
     if (appError.code === 'invalid_api_key') response.setHeader('WWW-Authenticate', 'Bearer');
     sendJson(response, appError.status, errorBody(appError, facts.requestId));

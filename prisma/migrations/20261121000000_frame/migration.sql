@@ -43,8 +43,8 @@ create table idempotency_key (
   key text not null,
   fingerprint text not null,
   status int,
-  headers jsonb,
-  body jsonb,
+  headers json, -- json keeps the order of keys: a replay is the first answer to the byte
+  body json,
   created_at timestamptz(3) not null default now(),
   primary key (principal, operation, key)
 );
