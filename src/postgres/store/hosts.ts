@@ -1,0 +1,47 @@
+import { execute, rows, type Db } from '../../db/client';
+import type { Tx } from '../../db/transaction';
+
+export type NewHost = { name: string; region: string; backend: string; capacityBytes: number; maxServices: number };
+
+/** The host carries services from now on. Run at every start and as its heartbeat; what it has promised is never below what it offers. */
+export async function registerHost(db: Db, host: NewHost): Promise<void> {
+  await execute(db, `insert into postgres_host as h (name, region, backend, capacity_bytes, max_services) values ($1, $2, $3, $4::bigint, $5::int)
+    on conflict (name) do update set region = excluded.region, backend = excluded.backend,
+      state = case when h.state = 'down' then 'active' else h.state end,
+      capacity_bytes = greatest(excluded.capacity_bytes, h.reserved_bytes), max_services = greatest(excluded.max_services, h.services),
+      last_seen_at = now(), updated_at = now()`, host.name, host.region, host.backend, host.capacityBytes, host.maxServices);
+}
+
+/** Regions somebody serves, with what their services share. */
+export function listRegions(db: Db): Promise<{ region: string; backend: string }[]> {
+  return rows(db, `select region, min(backend) as backend from postgres_host where state <> 'down' group by region order by region`);
+}
+
+/**
+ * Reserves room for the service on the emptiest host of its region and names it; null when none has room. A busy host is
+ * passed over first, then waited for: with one host, eight placements at once all find it.
+ */
+export async function reserveHost(
+  tx: Tx, wish: { serviceId: string; region: string; backend: string; bytes: number; except: readonly string[] },
+): Promise<string | null> {
+  for (const wait of ['skip locked', '']) {
+    const [host] = await rows<{ name: string }>(tx, `select name from postgres_host
+      where region = $1 and backend = $2 and state = 'active' and services < max_services and reserved_bytes + $3::bigint <= capacity_bytes
+        and name <> all($4::text[]) order by reserved_bytes, name limit 1 for update ${wait}`, wish.region, wish.backend, wish.bytes, wish.except);
+    if (!host) continue;
+    await execute(tx, 'update postgres_host set reserved_bytes = reserved_bytes + $2::bigint, services = services + 1, updated_at = now() where name = $1', host.name, wish.bytes);
+    await execute(tx, 'update postgres_service set host_id = $2, reserved_bytes = $3::bigint where id = $1 and host_id is null', wish.serviceId, host.name, wish.bytes);
+    return host.name;
+  }
+  return null;
+}
+
+/** Gives back what the service had reserved. Safe twice: the second finds nothing reserved. */
+export async function releaseHost(tx: Tx, serviceId: string): Promise<void> {
+  await execute(tx, `with freed as (
+      update postgres_service s set host_id = null, reserved_bytes = 0, instance_ref = null, system_id = null
+      from (select id, host_id, reserved_bytes from postgres_service where id = $1 and host_id is not null for update) old
+      where s.id = old.id returning old.host_id, old.reserved_bytes)
+    update postgres_host h set reserved_bytes = h.reserved_bytes - freed.reserved_bytes, services = h.services - 1, updated_at = now()
+    from freed where h.name = freed.host_id`, serviceId);
+}
