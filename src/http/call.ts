@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { actorOf, type Caller } from '../core/caller';
+import { actorOf, type Caller, type Cause } from '../core/caller';
 import { AppError } from '../core/errors';
 import { inTransaction, type Tx } from '../db/transaction';
 import { openedOperations } from '../operations/store';
@@ -23,13 +23,30 @@ export async function runOperation<D extends FrameDeps>(deps: D, operation: Oper
   const params = cleanParams(request.params);
   const { caller, setCookies } = await authenticate(deps.authenticator, operation, facts.headers, params);
   trace.caller = caller;
-  authorise(operation, caller, deps.clock.now());
+  await authoriseOnRecord(deps, operation, caller, facts);
   if (caller.kind === 'user') trace.quotas.push(await deps.limiter.take(deps.managementRate, caller.userId));
   const parsed = operation.auth.kind === 'signature' ? { query: undefined, body: undefined }
     : parseRequest(operation, { query: onlyStrings(request.query), body: facts.rawBody });
   for (const { rule, key } of ownLimits(operation, caller, facts, parsed)) trace.quotas.push(await deps.limiter.take(rule, key));
   const answer = await answerOf(deps, operation, { caller, params, facts, ...parsed });
   return { ...answer, cookies: [...setCookies, ...answer.cookies] };
+}
+
+/** A member's 403 is part of the organisation's audit; the refusal stands also when it cannot be written. */
+async function authoriseOnRecord<D extends FrameDeps>(deps: D, operation: Operation<D>, caller: Caller, facts: RequestFacts): Promise<void> {
+  try {
+    authorise(operation, caller, deps.clock.now());
+  } catch (error) {
+    if ('org' in caller) {
+      await deps.recordDenial({ orgId: caller.org.id, projectId: 'project' in caller ? caller.project.id : null, cause: causeOf(operation, caller, facts) })
+        .catch((failure: unknown) => deps.log.error({ requestId: facts.requestId, err: failure }, 'a denial was not recorded'));
+    }
+    throw error;
+  }
+}
+
+function causeOf<D>(operation: Operation<D>, caller: Caller, { requestId, ip }: RequestFacts): Cause {
+  return { actor: actorOf(caller), action: operation.id, requestId, ip };
 }
 
 type Ready = Parsed & { caller: Caller; params: Readonly<Record<string, string>>; facts: RequestFacts };
@@ -73,7 +90,7 @@ async function handle<D extends FrameDeps>(deps: D, operation: Operation<D>, rea
   const { caller, params, query, body, facts } = ready;
   const call = {
     deps, caller, params, query, body, request: facts,
-    cause: { actor: actorOf(caller), action: operation.id, requestId: facts.requestId, ip: facts.ip },
+    cause: causeOf(operation, caller, facts),
     transact: <T extends Payload | Reply<Payload>>(work: (tx: Tx) => Promise<T>) => withStarts(deps, transact, work),
   };
   return toAnswer(operation, await invoke(operation, call), ready);

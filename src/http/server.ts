@@ -1,9 +1,10 @@
 import { createServer, type Server } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import helmet from 'helmet';
+import type { Cause } from '../core/caller';
 import type { Clock } from '../core/clock';
 import { AppError } from '../core/errors';
-import { newId } from '../core/ids';
+import { newId, type Id } from '../core/ids';
 import type { Log } from '../core/log';
 import type { Database } from '../db/client';
 import type { OperationRow } from '../operations/store';
@@ -24,6 +25,8 @@ export interface FrameDeps {
   readonly managementRate: RateRule;
   readonly trustedProxies: TrustedProxies;
   readonly dispatcher: { start(operation: OperationRow): Promise<unknown> };
+  /** Notes a member's 403 in the organisation's audit chain. */
+  recordDenial(denial: { orgId: Id<'org'>; projectId: Id<'prj'> | null; cause: Cause }): Promise<void>;
   /** Called once per answered request, for metrics. */
   observe?(facts: { operation: string; method: string; status: number; code: string | null; seconds: number }): void;
 }

@@ -1,0 +1,52 @@
+import { resolve } from 'node:path';
+import { ConfigError, loadConfig, type Config } from './config';
+import { announceReady, onShutdown } from './core/process';
+import { listen } from './core/listen';
+import { migrate, missingMigrations } from './db/migrate';
+import { openApi, openCore, type AppDeps } from './deps';
+import { health, ProbeFailure, type HealthDeps } from './http/health';
+import { routes } from './http/routes';
+import { createApp, createHttpServer } from './http/server';
+
+const migrationsDir = resolve('prisma/migrations');
+
+async function main(config: Config): Promise<void> {
+  const core = openCore(config, 'api');
+  const deps = openApi(core);
+  await migrate(config.DATABASE_URL, migrationsDir);
+  const server = createHttpServer(createApp(deps, routes, (app) => health(app, probes(deps))));
+  const address = await listen(server, config.API_ADDR);
+  onShutdown(async () => {
+    await new Promise((done) => {
+      server.close(done);
+      server.closeIdleConnections();
+    });
+    await deps.dispatcher.drain();
+    await deps.temporal.close();
+    await deps.db.close();
+  });
+  core.log.info({ address }, 'the API answers');
+  announceReady({ address });
+}
+
+function probes({ db, temporal }: AppDeps): HealthDeps {
+  return {
+    database: async () => void (await db.pool.query('select 1')),
+    migrations: async () => {
+      const missing = await missingMigrations(db.pool, migrationsDir);
+      if (missing.length > 0) throw new ProbeFailure(`${missing.length} not applied`);
+    },
+    temporal: () => temporal.within(1_000, async () => void (await temporal.connection.workflowService.getSystemInfo({}))),
+  };
+}
+
+try {
+  main(loadConfig()).catch(fail);
+} catch (error) {
+  fail(error);
+}
+
+function fail(error: unknown): void {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exit(1);
+}

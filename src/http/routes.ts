@@ -1,0 +1,8 @@
+import type { Operation } from './operation';
+import type { FrameDeps } from './server';
+
+/** What the handlers of all products need together; deps.ts provides it. */
+export type RouteDeps = FrameDeps;
+
+/** Every route of the product. A route is declared nowhere else: router, checks, OpenAPI and the documentation follow this list. */
+export const routes: readonly Operation<RouteDeps>[] = [];
