@@ -1,36 +1,38 @@
 import { execute, rows, type Db } from '../db/client';
 import { operationColumns, type OperationRow } from './store';
 
-/** The workflow of this row runs: nobody else need start it. Compare-and-set; a second mark changes nothing. */
+/** The workflow of this row was started. The relay looks again after a while: until a step begins nothing is proven. */
 export async function markDispatched(db: Db, operationId: string): Promise<void> {
-  await execute(db, 'update operation set dispatched_at = now() where id = $1 and dispatched_at is null', operationId);
+  await execute(db, `update operation set dispatched_at = now(), next_attempt_at = greatest(next_attempt_at, now() + interval '15 seconds')
+    where id = $1 and dispatched_at is null`, operationId);
 }
 
 /**
- * Takes due rows nobody started: each goes to one relay only, and comes due again by itself if that relay dies.
- * The pause doubles with every claim, up to a minute.
+ * Takes due rows whose work has not begun: each goes to one relay only, and comes due again by itself if that relay dies.
+ * The pause doubles with every claim: up to a minute for a start that failed, up to ten for one nothing came of (no worker
+ * serves the queue, or the run of the same id belonged to an older operation).
  */
-export function claimUndispatched(db: Db, limit: number): Promise<OperationRow[]> {
+export function claimDue(db: Db, limit: number): Promise<OperationRow[]> {
   return rows<OperationRow>(db, `
-    update operation set attempts = attempts + 1, next_attempt_at = now() + least(interval '1 minute', interval '2 seconds' * power(2, least(attempts, 8)))
+    update operation set attempts = attempts + 1, next_attempt_at = now() + case when dispatched_at is null
+      then least(interval '1 minute', interval '2 seconds' * power(2, least(attempts, 8)))
+      else least(interval '10 minutes', interval '15 seconds' * power(2, least(attempts, 8))) end
     where id in (
-      select id from operation where dispatched_at is null and workflow is not null and state = 'pending' and next_attempt_at <= now()
+      select id from operation where workflow is not null and state = 'pending' and next_attempt_at <= now()
       order by next_attempt_at limit $1::int for update skip locked)
     returning ${operationColumns}`, limit);
 }
 
 /** Gives claimed rows back: not they failed, the server did. */
 export async function releaseClaims(db: Db, operationIds: readonly string[]): Promise<void> {
-  await execute(db, `
-    update operation set attempts = greatest(attempts - 1, 0), next_attempt_at = now()
-    where id = any($1::text[]) and dispatched_at is null`, operationIds);
+  await execute(db, `update operation set attempts = greatest(attempts - 1, 0), next_attempt_at = now()
+    where id = any($1::text[]) and state = 'pending'`, operationIds);
 }
 
 /** Milliseconds until the next row comes due, 0 when one is; null when none waits. */
 export async function nextDueInMs(db: Db): Promise<number | null> {
-  const [row] = await rows<{ ms: number | null }>(db, `
-    select (extract(epoch from min(next_attempt_at) - now()) * 1000)::float8 as ms from operation
-    where dispatched_at is null and workflow is not null and state = 'pending'`);
+  const [row] = await rows<{ ms: number | null }>(db, `select (extract(epoch from min(next_attempt_at) - now()) * 1000)::float8 as ms
+    from operation where workflow is not null and state = 'pending'`);
   return row?.ms == null ? null : Math.max(0, row.ms);
 }
 

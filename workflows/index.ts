@@ -1,0 +1,2 @@
+/** Exports are public names: they change only behind patched(), and each has a recorded history in test/workflows/histories. */
+export { reconcile } from './system/reconcile';
