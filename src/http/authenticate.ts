@@ -1,5 +1,6 @@
 import type { Caller, KeyCaller, OrgCaller, ProjectCaller, SessionCaller } from '../core/caller';
 import { AppError } from '../core/errors';
+import { requireFresh } from '../core/freshness';
 import { may } from '../identity/permissions';
 import { requireSameOrigin } from './cross-origin';
 import type { Operation } from './operation';
@@ -49,10 +50,4 @@ export function authorise<D>(operation: Operation<D>, caller: Caller, now: Date)
     }
   }
   if (operation.fresh) requireFresh(caller, now);
-}
-
-/** Errors: `reauthentication_required` unless the session gave its password within SESSION_FRESH_SECONDS. */
-export function requireFresh(caller: Caller, now: Date): void {
-  if (caller.kind === 'user' && caller.freshUntil !== null && caller.freshUntil > now) return;
-  throw new AppError('reauthentication_required', 'Give your password again (POST /v1/api/auth/reauthenticate), then repeat this request.');
 }

@@ -20,7 +20,7 @@ create index postgres_host_by_region on postgres_host (region, backend, reserved
 create table postgres_service (
   id text primary key,
   org_id text not null,
-  project_id text not null,
+  project_id text not null references project (id),
   key text not null unique,
   display_name text,
   plan text not null check (plan in ('trial', 'starter', 'launch', 'growth', 'business')),

@@ -17,7 +17,7 @@ export type ServiceRow = {
   operationId: Id<'op'> | null;
 };
 
-const columns = `s.id, s.org_id as "orgId", s.project_id as "projectId", s.display_name as "displayName", s.plan, s.status,
+export const serviceColumns = `s.id, s.org_id as "orgId", s.project_id as "projectId", s.display_name as "displayName", s.plan, s.status,
   s.status_before as "statusBefore", s.status_reason as "statusReason", s.phase, s.generation, s.region, s.version, s.isolation, s.compute,
   s.access_open as "accessOpen", s.host, s.port, s.database, s.allowed_cidrs as "allowedCidrs", s.deletion_protection as "deletionProtection",
   s.purge, s.source_service_id as "sourceServiceId", s.host_id as "hostId", s.instance_ref as "instanceRef", s.storage_state as "storageState",
@@ -44,7 +44,7 @@ export async function insertService(tx: Tx, service: NewService): Promise<Servic
         now() + $13::int * interval '1 day')
       returning *),
     credential as (insert into postgres_credential (service_id, version, login) select s.id, 1, $14 from s)
-    select ${columns} from s`,
+    select ${serviceColumns} from s`,
   service.id, service.orgId, service.projectId, service.names.key, service.displayName, service.plan, service.region, service.version,
   service.isolation, service.names.database, service.allowedCidrs, service.deletionProtection, service.trialDays, service.names.logins[0]);
   if (!row) throw new Error('The service row was not written.');
@@ -53,7 +53,7 @@ export async function insertService(tx: Tx, service: NewService): Promise<Servic
 
 /** A service of the project, deleted or not; null when absent, foreign or anonymised. */
 export async function findService(db: Db, projectId: string, serviceId: string): Promise<ServiceRow | null> {
-  const [row] = await rows<ServiceRow>(db, `select ${columns}, ${holder} from postgres_service s
+  const [row] = await rows<ServiceRow>(db, `select ${serviceColumns}, ${holder} from postgres_service s
     where s.id = $1 and s.project_id = $2 and s.anonymised_at is null`, serviceId, projectId);
   return row ?? null;
 }
@@ -67,7 +67,7 @@ export async function lockService(tx: Tx, projectId: string, serviceId: string):
 /** Services of a project, newest first, after the key. Deleted ones only when asked for. */
 export function listServices(db: Db, list: { projectId: string; status: Status | null; after: PageKey | null; limit: number }): Promise<ServiceRow[]> {
   const [createdAt, id] = list.after ?? [null, null];
-  return rows<ServiceRow>(db, `select ${columns}, ${holder} from postgres_service s
+  return rows<ServiceRow>(db, `select ${serviceColumns}, ${holder} from postgres_service s
     where s.project_id = $1 and s.anonymised_at is null
       and (case when $2::text is null then s.status <> 'deleted' else s.status = $2::text end)
       and ($3::timestamptz is null or (s.created_at, s.id) < ($3::timestamptz, $4::text))
@@ -76,7 +76,7 @@ export function listServices(db: Db, list: { projectId: string; status: Status |
 
 /** Any service, for whoever works on it; null when absent. */
 export async function loadService(db: Db, serviceId: string): Promise<ServiceRow | null> {
-  const [row] = await rows<ServiceRow>(db, `select ${columns}, ${holder} from postgres_service s
+  const [row] = await rows<ServiceRow>(db, `select ${serviceColumns}, ${holder} from postgres_service s
     where s.id = $1 and s.anonymised_at is null`, serviceId);
   return row ?? null;
 }
@@ -108,7 +108,7 @@ export async function askPurge(tx: Tx, serviceId: string): Promise<boolean> {
 /** Services of a project that a deletion of the project must delete; locked in one order. */
 export async function lockLiving(tx: Tx, projectId: string): Promise<ServiceRow[]> {
   await execute(tx, `select from postgres_service where project_id = $1 and status not in ('deleting', 'deleted') order by id for update`, projectId);
-  return rows<ServiceRow>(tx, `select ${columns}, ${holder} from postgres_service s
+  return rows<ServiceRow>(tx, `select ${serviceColumns}, ${holder} from postgres_service s
     where s.project_id = $1 and s.status not in ('deleting', 'deleted') order by s.id`, projectId);
 }
 

@@ -1,0 +1,77 @@
+import { execute, rows, type Db } from '../../db/client';
+import type { Tx } from '../../db/transaction';
+import type { Phase, Status, StatusReason } from '../state';
+import { serviceColumns, type ServiceRow } from './services';
+
+/** One accepted intent at work. `generation` is what it may still speak for: a newer intent has a higher one. */
+export type Run = { serviceId: string; operationId: string; generation: number };
+
+/** Seconds a provisioning may take once a workflow has begun it. */
+export const provisionSeconds = 120;
+
+/**
+ * Provisioning goes on in this phase; the first one sets the deadline. Null when a newer intent owns the service. Phases
+ * inform a reader: they are written without waiting for the disk.
+ */
+export async function enterPhase(db: Db, run: Run, phase: Phase): Promise<ServiceRow | null> {
+  const [row] = await rows<ServiceRow>(db, `with lax as materialized (select set_config('synchronous_commit', 'off', true))
+    update postgres_service s set phase = $3, updated_at = now(),
+      deadline_at = case when s.phase is null then now() + ${provisionSeconds} * interval '1 second' else s.deadline_at end
+    from lax where s.id = $1 and s.generation = $2::int and s.status = 'provisioning' returning ${serviceColumns}, null as "operationId"`,
+  run.serviceId, run.generation, phase);
+  return row ?? null;
+}
+
+/** The service while this run owns it in one of these statuses; null otherwise. */
+export async function loadRun(db: Db, run: Run, statuses: readonly Status[]): Promise<ServiceRow | null> {
+  const [row] = await rows<ServiceRow>(db, `select ${serviceColumns}, null as "operationId" from postgres_service s
+    where s.id = $1 and s.generation = $2::int and s.status = any($3::text[])`, run.serviceId, run.generation, statuses);
+  return row ?? null;
+}
+
+/** The same, locked until the transaction ends. */
+export async function lockRun(tx: Tx, run: Run, statuses: readonly Status[]): Promise<ServiceRow | null> {
+  await execute(tx, 'select from postgres_service where id = $1 for update', run.serviceId);
+  return loadRun(tx, run, statuses);
+}
+
+export function setInstanceRef(db: Db, run: Run, instanceRef: string): Promise<boolean> {
+  return changed(db, `update postgres_service set instance_ref = $3 where ${owned} and status = 'provisioning' and host_id is not null`, run, instanceRef);
+}
+
+export function setInstanceRunning(db: Db, run: Run, systemId: string | null): Promise<boolean> {
+  return changed(db, `update postgres_service set system_id = $3, compute = 'running' where ${owned} and status = 'provisioning'`, run, systemId);
+}
+
+/** The server knows the login: gateways may let it in. */
+export function openAccess(db: Db, run: Run): Promise<boolean> {
+  return changed(db, `update postgres_service set access_open = true where ${owned} and status = 'provisioning'`, run);
+}
+
+/** provisioning → available. When, or null when the compare-and-set lost. */
+export async function setAvailable(tx: Tx, run: Run): Promise<Date | null> {
+  const [row] = await rows<{ updatedAt: Date }>(tx, `update postgres_service set status = 'available', phase = null, deadline_at = null, updated_at = now(),
+      available_at = coalesce(available_at, now())
+    where ${owned} and status = 'provisioning' and access_open returning updated_at as "updatedAt"`, run.serviceId, run.generation);
+  return row?.updatedAt ?? null;
+}
+
+/** provisioning → failed, after everything it held was given back. */
+export function setFailed(tx: Tx, run: Run, reason: StatusReason): Promise<boolean> {
+  return changed(tx, `update postgres_service set status = 'failed', status_reason = $3, phase = null, deadline_at = null, access_open = false,
+      compute = 'stopped', updated_at = now()
+    where ${owned} and status = 'provisioning'`, run, reason);
+}
+
+/** deleting → deleted. What still has a host is retained and can be brought back for so many hours; a purge cuts that to now. */
+export function setDeleted(tx: Tx, run: Run, undeleteHours: number): Promise<boolean> {
+  return changed(tx, `update postgres_service set status = 'deleted', deleted_at = now(), deadline_at = null, compute = 'stopped', updated_at = now(),
+      recoverable_until = case when host_id is null then null when purge then now() else now() + $3::int * interval '1 hour' end
+    where ${owned} and status = 'deleting'`, run, undeleteHours);
+}
+
+const owned = 'id = $1 and generation = $2::int';
+
+async function changed(db: Db, sql: string, run: Run, ...values: unknown[]): Promise<boolean> {
+  return 1 === await execute(db, sql, run.serviceId, run.generation, ...values);
+}
