@@ -2,14 +2,21 @@ import type { Config } from './config';
 import { systemClock, type Clock } from './core/clock';
 import { Cursors } from './core/cursor';
 import { createLog, type Log } from './core/log';
+import { createMetrics, type Metrics } from './core/metrics';
 import { Secrets } from './core/secrets';
 import { openDatabase, type Database } from './db/client';
+import { createListener, type Listener } from './db/listen';
 import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
 import { createLimiter } from './http/rate-limit';
-import { checkApiKey, createEngine, readSession, recordDenial, type Engine } from './identity/service';
+import { appendAudit, checkApiKey, createEngine, readSession, recordDenial, type Engine } from './identity/service';
+import { createAlerts, type Alerts } from './operations/alerts';
 import { createDispatcher, type Dispatcher } from './operations/dispatcher';
+import type { ReconcileRule } from './operations/reconcile';
+import { createOperationWatch, type OperationWatch } from './operations/watch';
 import { openTemporal, type Temporal } from './temporal/connection';
+import { scheduleIds } from './temporal/ids';
+import type { ScheduleDefinition } from './temporal/schedules';
 
 /** What every process has. */
 export interface CoreDeps {
@@ -17,6 +24,9 @@ export interface CoreDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly db: Database;
+  /** Connects when somebody first listens. */
+  readonly listener: Listener;
+  readonly metrics: Metrics;
   readonly secrets: Secrets;
   readonly cursors: Cursors;
 }
@@ -27,6 +37,8 @@ export function openCore(config: Config, process: string): CoreDeps {
     config, log,
     clock: systemClock,
     db: openDatabase({ url: config.DATABASE_URL, max: config.DATABASE_POOL_MAX, process, log }),
+    listener: createListener({ url: config.DATABASE_URL, process, log }),
+    metrics: createMetrics(process),
     secrets: new Secrets(config.HOLDFAST_MASTER_KEY),
     cursors: new Cursors(config.AUTH_SECRET),
   };
@@ -37,16 +49,18 @@ export interface AppDeps extends CoreDeps, RouteDeps {
   readonly engine: Engine;
   readonly temporal: Temporal;
   readonly dispatcher: Dispatcher;
+  readonly watch: OperationWatch;
 }
 
 export function openApi(core: CoreDeps): AppDeps {
   const { config, db, log } = core;
   const engine = createEngine(db, config);
-  const temporal = openTemporal({ address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, identity: `api@${config.HOLDFAST_INSTALLATION}` });
+  const temporal = temporalOf(config, 'api');
   const sessions = { db, engine, config };
   return {
     ...core, engine, temporal,
-    dispatcher: createDispatcher({ database: db, temporal, log }),
+    dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
+    watch: createOperationWatch({ database: db, listener: core.listener }),
     limiter: createLimiter(db),
     managementRate: { name: 'management', limit: config.RATE_MANAGEMENT_PER_5_MINUTES, periodSeconds: 300 },
     trustedProxies: trustedProxies(config.TRUSTED_PROXIES),
@@ -56,4 +70,31 @@ export function openApi(core: CoreDeps): AppDeps {
     },
     recordDenial: (denial) => recordDenial(db, { ...denial, target: null }),
   };
+}
+
+/** What activities, relay and reconcile need in the worker process. */
+export interface WorkerDeps extends CoreDeps {
+  readonly temporal: Temporal;
+  readonly alerts: Alerts;
+  /** One line per product that has transitional rows. */
+  readonly reconcileRules: readonly ReconcileRule[];
+}
+
+export function openWorker(core: CoreDeps): WorkerDeps {
+  const { config, log, metrics } = core;
+  return {
+    ...core,
+    temporal: temporalOf(config, 'worker'),
+    alerts: createAlerts({ appendAudit, metrics, log }),
+    reconcileRules: [],
+  };
+}
+
+/** Work the platform does by itself; made and corrected by every worker that starts. */
+export const schedules: readonly ScheduleDefinition[] = [
+  { id: scheduleIds.reconcile, workflow: 'reconcile', queue: 'system', product: 'system', every: '5 minutes', summary: 'Find accepted work without a run, and missed deadlines', atStart: true },
+];
+
+function temporalOf(config: Config, process: string): Temporal {
+  return openTemporal({ address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, identity: `${process}@${config.HOLDFAST_INSTALLATION}` });
 }

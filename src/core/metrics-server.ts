@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
+import { listen } from './listen';
 
 export type Readiness = { ok: boolean } & Record<string, unknown>;
 
@@ -13,14 +14,9 @@ export async function serveMetrics(
   const server = createServer((request, response) => {
     void answer(request.url ?? '/', response, registry, readiness).catch(() => respond(response, 500, { ok: false }));
   });
-  const separator = address.lastIndexOf(':');
-  const host = address.slice(0, separator).replace(/^\[|\]$/g, '');
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(Number(address.slice(separator + 1)), host, resolve);
-  });
-  const bound = server.address();
+  const bound = await listen(server, address);
   return {
-    address: typeof bound === 'object' && bound ? `${address.slice(0, separator)}:${bound.port}` : address,
+    address: bound,
     close: () => new Promise((resolve) => {
       server.close(() => resolve());
       server.closeAllConnections();

@@ -1,8 +1,11 @@
+import { acceptedWorkOperations, type AcceptedWorkDeps } from './accepted-work';
 import type { Operation } from './operation';
 import type { FrameDeps } from './server';
 
 /** What the handlers of all products need together; deps.ts provides it. */
-export type RouteDeps = FrameDeps;
+export type RouteDeps = FrameDeps & AcceptedWorkDeps;
 
 /** Every route of the product. A route is declared nowhere else: router, checks, OpenAPI and the documentation follow this list. */
-export const routes: readonly Operation<RouteDeps>[] = [];
+export const routes: readonly Operation<RouteDeps>[] = [
+  ...acceptedWorkOperations,
+];

@@ -1,5 +1,6 @@
 import { isGrpcServiceError } from '@temporalio/client';
 import type { Log } from '../core/log';
+import type { Metrics } from '../core/metrics';
 import type { Database } from '../db/client';
 import type { Temporal } from '../temporal/connection';
 import { startOptions } from '../temporal/options';
@@ -15,18 +16,27 @@ export interface Dispatcher {
   drain(): Promise<void>;
 }
 
-export function createDispatcher(deps: { database: Database; temporal: Temporal; log: Log; inFlightMax?: number }): Dispatcher {
+type DispatcherDeps = { database: Database; temporal: Temporal; log: Log; metrics: Pick<Metrics, 'operationStarts'>; inFlightMax?: number };
+
+export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const inFlight = new Set<Promise<unknown>>();
   const limit = deps.inFlightMax ?? startOptions.inFlightMax;
+  const count = (result: 'started' | 'failed' | 'full') => deps.metrics.operationStarts.inc({ by: 'dispatcher', result });
   return {
     async start(operation) {
-      if (operation.workflow === null || inFlight.size >= limit) return 'left';
+      if (operation.workflow === null) return 'left';
+      if (inFlight.size >= limit) {
+        count('full');
+        return 'left';
+      }
       const attempt = startOperation(deps, operation);
       inFlight.add(attempt);
       try {
         await attempt;
+        count('started');
         return 'started';
       } catch (error) {
+        count('failed');
         deps.log.warn({ operationId: operation.id, code: grpcCode(error), err: error }, 'a start is left to the relay');
         return 'left';
       } finally {

@@ -1,0 +1,63 @@
+import { resolve } from 'node:path';
+import { createActivities } from '../activities';
+import { activityInterceptor } from '../activities/steps';
+import { ConfigError, loadConfig, type Config } from './config';
+import { serveMetrics } from './core/metrics-server';
+import { announceReady, onShutdown } from './core/process';
+import { missingMigrations } from './db/migrate';
+import { openCore, openWorker, schedules, type WorkerDeps } from './deps';
+import { startRelay } from './operations/relay';
+import { bootstrapTemporal } from './temporal/bootstrap';
+import { ensureSchedules } from './temporal/schedules';
+import { installRuntime, serveQueues, type Workers } from './temporal/workers';
+
+/** A worker gets this long to end what it does: the grace time of its activities and a little. */
+const drainMs = 30_000;
+
+async function main(config: Config): Promise<void> {
+  const core = openCore(config, 'worker');
+  const deps = openWorker(core);
+  installRuntime(core.log);
+  let taken: () => void = () => undefined;
+  const serving = new Promise<void>((resolve) => {
+    taken = resolve;
+  });
+  const workers = serveQueues({
+    address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, queues: config.WORKER_QUEUES, buildId: config.WORKER_BUILD_ID,
+    activities: createActivities(deps), interceptor: activityInterceptor({ database: core.db, log: core.log }), log: core.log,
+    prepare: () => prepare(deps),
+    serving: taken,
+  });
+  const relay = startRelay({ ...deps, database: core.db });
+  const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => readiness(deps, workers));
+  onShutdown(async () => {
+    await Promise.all([workers.stop(), relay.stop()]);
+    await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
+    await core.db.close();
+  }, drainMs);
+  await serving;
+  core.log.info({ queues: config.WORKER_QUEUES, metrics: metrics.address }, 'the worker takes work');
+  announceReady({ metrics: metrics.address });
+}
+
+async function prepare({ config, temporal, log }: WorkerDeps): Promise<void> {
+  await bootstrapTemporal(temporal.connection, { namespace: config.TEMPORAL_NAMESPACE, retentionHours: config.TEMPORAL_RETENTION_HOURS, log });
+  await ensureSchedules(temporal.client, schedules);
+}
+
+async function readiness({ db }: WorkerDeps, workers: Workers): Promise<{ ok: boolean; checks: Record<string, string> }> {
+  const database = await missingMigrations(db.pool, resolve('prisma/migrations'))
+    .then((missing) => (missing.length === 0 ? 'ok' : `${missing.length} migrations not applied`), () => 'failed');
+  return { ok: database === 'ok' && workers.state === 'serving', checks: { database, temporal: workers.state === 'serving' ? 'ok' : workers.state } };
+}
+
+try {
+  main(loadConfig()).catch(fail);
+} catch (error) {
+  fail(error);
+}
+
+function fail(error: unknown): void {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exit(1);
+}
