@@ -41,7 +41,10 @@ export async function authenticate<D>(auth: Authenticator, operation: Operation<
   }
 }
 
-/** Errors: `forbidden` when the role is too small, `reauthentication_required` when ✱ asks for a fresh session. */
+/**
+ * Errors: `forbidden` when the role is too small, `reauthentication_required` when ✱ asks for a fresh session,
+ * `invalid_state` for a write in an organisation or project that is being deleted.
+ */
 export function authorise<D>(operation: Operation<D>, caller: Caller, now: Date): void {
   if (operation.auth.kind === 'permission') {
     const { permission } = operation.auth;
@@ -50,4 +53,11 @@ export function authorise<D>(operation: Operation<D>, caller: Caller, now: Date)
     }
   }
   if (operation.fresh) requireFresh(caller, now);
+  if (operation.method !== 'get' && !operation.whileDeleting) requireNotDeleting(caller);
+}
+
+function requireNotDeleting(caller: Caller): void {
+  for (const [kind, subject] of [['organisation', 'org' in caller ? caller.org : null], ['project', 'project' in caller ? caller.project : null]] as const) {
+    if (subject?.status === 'deleting') throw new AppError('invalid_state', `This ${kind} is being deleted; it can only be read.`);
+  }
 }

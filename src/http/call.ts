@@ -4,8 +4,9 @@ import { AppError } from '../core/errors';
 import { inTransaction, type Tx } from '../db/transaction';
 import { openedOperations } from '../operations/store';
 import { authenticate, authorise } from './authenticate';
+import { clientNetwork } from './client-address';
 import { findKeptAnswer, fingerprintOf, readIdempotencyKey, transactOnce, type IdempotencyScope, type KeptAnswer } from './idempotency';
-import { Reply, type Operation, type Payload, type RequestFacts } from './operation';
+import { Reply, type Operation, type Payload, type RateRule, type RequestFacts } from './operation';
 import { parseRequest, type Parsed } from './parse';
 import type { Quota } from './rate-limit';
 import type { FrameDeps } from './server';
@@ -23,21 +24,21 @@ export async function runOperation<D extends FrameDeps>(deps: D, operation: Oper
   const params = cleanParams(request.params);
   const { caller, setCookies } = await authenticate(deps.authenticator, operation, facts.headers, params);
   trace.caller = caller;
-  await authoriseOnRecord(deps, operation, caller, facts);
+  await onRecord(deps, operation, caller, facts, async () => authorise(operation, caller, deps.clock.now()));
   if (caller.kind === 'user') trace.quotas.push(await deps.limiter.take(deps.managementRate, caller.userId));
   const parsed = operation.auth.kind === 'signature' ? { query: undefined, body: undefined }
     : parseRequest(operation, { query: onlyStrings(request.query), body: facts.rawBody });
-  for (const { rule, key } of ownLimits(operation, caller, facts, parsed)) trace.quotas.push(await deps.limiter.take(rule, key));
-  const answer = await answerOf(deps, operation, { caller, params, facts, ...parsed });
+  for (const { rule, key } of ownLimits(deps, operation, caller, facts, parsed)) trace.quotas.push(await deps.limiter.take(rule, key));
+  const answer = await onRecord(deps, operation, caller, facts, () => answerOf(deps, operation, { caller, params, facts, ...parsed }));
   return { ...answer, cookies: [...setCookies, ...answer.cookies] };
 }
 
 /** A member's 403 is part of the organisation's audit; the refusal stands also when it cannot be written. */
-async function authoriseOnRecord<D extends FrameDeps>(deps: D, operation: Operation<D>, caller: Caller, facts: RequestFacts): Promise<void> {
+async function onRecord<D extends FrameDeps, T>(deps: D, operation: Operation<D>, caller: Caller, facts: RequestFacts, work: () => Promise<T>): Promise<T> {
   try {
-    authorise(operation, caller, deps.clock.now());
+    return await work();
   } catch (error) {
-    if ('org' in caller) {
+    if ('org' in caller && error instanceof AppError && error.status === 403) {
       await deps.recordDenial({ orgId: caller.org.id, projectId: 'project' in caller ? caller.project.id : null, cause: causeOf(operation, caller, facts) })
         .catch((failure: unknown) => deps.log.error({ requestId: facts.requestId, err: failure }, 'a denial was not recorded'));
     }
@@ -147,8 +148,8 @@ function idempotencyScope<D>(operation: Operation<D>, { caller, params, query, b
   return { principal, operation: operation.id, key, fingerprint: fingerprintOf({ params, query, body }) };
 }
 
-function ownLimits<D>(operation: Operation<D>, caller: Caller, facts: RequestFacts, { body }: Parsed): { rule: { name: string; limit: number; periodSeconds: number }; key: string }[] {
-  return operation.limits ? Reflect.apply(operation.limits, operation, [{ caller, ip: facts.ip, body }]) : [];
+function ownLimits<D>(deps: D, operation: Operation<D>, caller: Caller, facts: RequestFacts, { body }: Parsed): { rule: RateRule; key: string }[] {
+  return operation.limits ? Reflect.apply(operation.limits, operation, [{ deps, caller, ip: clientNetwork(facts.ip), body }]) : [];
 }
 
 const flights = new Map<string, Promise<unknown>>();
