@@ -4,6 +4,7 @@ import { announceReady, onShutdown } from './core/process';
 import { listen } from './core/listen';
 import { migrate, missingMigrations } from './db/migrate';
 import { openApi, openCore, type AppDeps } from './deps';
+import { documentation } from './http/docs';
 import { health, ProbeFailure, type HealthDeps } from './http/health';
 import { routes } from './http/routes';
 import { createApp, createHttpServer } from './http/server';
@@ -14,7 +15,10 @@ async function main(config: Config): Promise<void> {
   const core = openCore(config, 'api');
   const deps = openApi(core);
   await migrate(config.DATABASE_URL, migrationsDir);
-  const server = createHttpServer(createApp(deps, routes, (app) => health(app, probes(deps))));
+  const server = createHttpServer(createApp(deps, routes, (app) => {
+    health(app, probes(deps));
+    documentation(routes)(app);
+  }));
   const address = await listen(server, config.API_ADDR);
   onShutdown(async () => {
     await new Promise((done) => {

@@ -126,7 +126,8 @@ function requireJson(request: Request): void {
   throw new AppError('unsupported_media_type', 'Send the body as application/json in UTF-8.');
 }
 
-function refuseMethod(response: Response, methods: string[]): never {
+/** Answers an existing path asked with another method (contract api.md §4). Errors: `route_not_found`, always. */
+export function refuseMethod(response: Response, methods: string[]): never {
   response.setHeader('Allow', methods.includes('GET') ? [...methods, 'HEAD'].join(', ') : methods.join(', '));
   throw new AppError('route_not_found', `This address does not answer that method, only ${methods.join(', ')}.`);
 }
