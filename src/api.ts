@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
-import { ConfigError, loadConfig, type Config } from './config';
-import { announceReady, onShutdown } from './core/process';
+import { loadConfig, type Config } from './config';
+import { serveMetrics } from './core/metrics-server';
+import { announceReady, onShutdown, runProcess } from './core/process';
 import { listen } from './core/listen';
 import { migrate, missingMigrations } from './db/migrate';
 import { openApi, openCore, type AppDeps } from './deps';
@@ -20,17 +21,19 @@ async function main(config: Config): Promise<void> {
     documentation(routes)(app);
   }));
   const address = await listen(server, config.API_ADDR);
+  const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => ({ ok: true }));
   onShutdown(async () => {
+    deps.watch.close();
     await new Promise((done) => {
       server.close(done);
       server.closeIdleConnections();
     });
     await deps.dispatcher.drain();
-    await deps.temporal.close();
+    await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await deps.db.close();
   });
-  core.log.info({ address }, 'the API answers');
-  announceReady({ address });
+  core.log.info({ address, metrics: metrics.address }, 'the API answers');
+  announceReady({ address, metrics: metrics.address });
 }
 
 function probes({ db, temporal }: AppDeps): HealthDeps {
@@ -44,13 +47,4 @@ function probes({ db, temporal }: AppDeps): HealthDeps {
   };
 }
 
-try {
-  main(loadConfig()).catch(fail);
-} catch (error) {
-  fail(error);
-}
-
-function fail(error: unknown): void {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exit(1);
-}
+runProcess(async () => main(loadConfig()));

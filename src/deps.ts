@@ -69,6 +69,7 @@ export function openApi(core: CoreDeps): AppDeps {
       checkApiKey: (authorization) => checkApiKey({ db }, authorization),
     },
     recordDenial: (denial) => recordDenial(db, { ...denial, target: null }),
+    observe: ({ operation, method, status, seconds }) => core.metrics.httpRequestSeconds.observe({ operation, method, status: String(status) }, seconds),
   };
 }
 

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { createActivities } from '../activities';
 import { activityInterceptor } from '../activities/steps';
-import { ConfigError, loadConfig, type Config } from './config';
+import { loadConfig, type Config } from './config';
 import { serveMetrics } from './core/metrics-server';
-import { announceReady, onShutdown } from './core/process';
+import { announceReady, onShutdown, runProcess } from './core/process';
 import { missingMigrations } from './db/migrate';
 import { openCore, openWorker, schedules, type WorkerDeps } from './deps';
 import { startRelay } from './operations/relay';
@@ -51,13 +51,4 @@ async function readiness({ db }: WorkerDeps, workers: Workers): Promise<{ ok: bo
   return { ok: database === 'ok' && workers.state === 'serving', checks: { database, temporal: workers.state === 'serving' ? 'ok' : workers.state } };
 }
 
-try {
-  main(loadConfig()).catch(fail);
-} catch (error) {
-  fail(error);
-}
-
-function fail(error: unknown): void {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exit(1);
-}
+runProcess(async () => main(loadConfig()));

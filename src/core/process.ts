@@ -27,6 +27,15 @@ export function onShutdown(drain: Drain, deadlineMs = 25_000): void {
   if (process.channel) process.once('disconnect', () => end('disconnect'));
 }
 
+/** Runs the process's main part. What it cannot start with is said on stderr in full, and exit code 1 says so too. */
+export function runProcess(main: () => Promise<void>): void {
+  main().catch((error: unknown) => {
+    const text = error instanceof Error && error.name !== 'ConfigError' ? (error.stack ?? error.message) : String(error instanceof Error ? error.message : error);
+    process.stderr.write(`${text}\n`);
+    process.exit(1);
+  });
+}
+
 async function shutDown(reason: ShutdownReason, deadlineMs: number): Promise<void> {
   if (ending) return;
   ending = true;
