@@ -1,4 +1,4 @@
-import type { Limits, Names } from './rules';
+import type { AccessMode, Limits, Names } from './rules';
 
 /** A service as a backend sees it. `generation` is the fence: lower ones than the highest seen are refused, also after destruction. */
 export type Ref = { serviceId: string; generation: number; hostId: string; instanceRef: string | null; names: Names; limits: Limits };
@@ -7,9 +7,6 @@ export type Ref = { serviceId: string; generation: number; hostId: string; insta
 export type Login = { name: string; verifier: string; connectionLimit: number; validUntil: string | null; enabled: boolean };
 
 export type Source = { kind: 'retained' } | { kind: 'backup'; serviceId: string; backupId: string; targetTime: string | null };
-
-export const accessModes = ['full', 'read_only', 'restricted', 'blocked'] as const;
-export type AccessMode = (typeof accessModes)[number];
 
 export type Metrics = {
   connections: { active: number; idle: number; waiting: number; limit: number };
@@ -32,6 +29,8 @@ export type Observation = {
   metrics: Metrics | null;
   newestArchivedWal: string | null;
   systemId: string | null;
+  /** When the pool last logged in to this instance as a customer would; verifying an access may rest on it for a day. */
+  provenAt: string | null;
 };
 
 export type InventoryItem = { instanceRef: string; serviceId: string | null; retained: boolean };

@@ -5,6 +5,10 @@ import type { Id } from '../core/ids';
 export const plans = ['trial', 'starter', 'launch', 'growth', 'business'] as const;
 export type Plan = (typeof plans)[number];
 
+/** How far a service is open, derived from its row and its storage (contract postgres.md §4.5). */
+export const accessModes = ['full', 'read_only', 'restricted', 'blocked'] as const;
+export type AccessMode = (typeof accessModes)[number];
+
 /** What a service may use. Nothing here is a value its own roles can change, but `statementTimeoutSeconds`, which is a default. */
 export type Limits = {
   plan: Plan;

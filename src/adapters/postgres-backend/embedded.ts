@@ -1,0 +1,83 @@
+import { join } from 'node:path';
+import type { z } from 'zod';
+import { JsonLineClient } from '../../core/json-lines';
+import { AppError } from '../../core/errors';
+import { hostAnswers } from '../../postgres/host-schemas';
+import type { InventoryItem, Observation, PostgresBackend } from '../../postgres/ports';
+import type { Names } from '../../postgres/rules';
+
+type Method<K extends keyof PostgresBackend> = PostgresBackend[K] extends (input: infer Input) => unknown ? Input : never;
+
+/** Longest a call may take; initdb, a start and a stop each have their own bound within. */
+const deadlineMs = { place: 5_000, ensureInstance: 60_000, ensureAccess: 15_000, setLimits: 30_000, setAccessMode: 30_000, observe: 5_000, destroy: 60_000, inventory: 5_000 } as const;
+
+export type EmbeddedOptions = {
+  /** Directory of the instance host's sockets. */
+  runDir: string;
+  /** Where customers reach a service: the Postgres gateway. */
+  publicAddress: (names: Names) => { host: string; port: number };
+};
+
+/** One PostgreSQL server per service on this machine, through the instance host (contract postgres.md §6.1). */
+export class EmbeddedBackend implements PostgresBackend {
+  readonly name = 'embedded';
+  readonly can = { idleStop: true, pointInTime: false, createDatabases: true, gateway: true };
+  private readonly client: JsonLineClient;
+
+  constructor(private readonly options: EmbeddedOptions) {
+    this.client = new JsonLineClient(join(options.runDir, 'host.sock'));
+  }
+
+  place(r: Method<'place'>): Promise<{ instanceRef: string }> {
+    return this.call('place', r, hostAnswers.place);
+  }
+
+  async ensureInstance(r: Method<'ensureInstance'>): Promise<{ host: string; port: number; systemId: string | null }> {
+    const { systemId } = await this.call('ensureInstance', r, hostAnswers.ensureInstance);
+    return { ...this.options.publicAddress(r.names), systemId };
+  }
+
+  async ensureAccess(r: Method<'ensureAccess'>): Promise<void> {
+    await this.call('ensureAccess', r, hostAnswers.ensureAccess);
+  }
+
+  setLimits(r: Method<'setLimits'>): Promise<{ restarted: boolean }> {
+    return this.call('setLimits', r, hostAnswers.setLimits);
+  }
+
+  async setAccessMode(r: Method<'setAccessMode'>): Promise<void> {
+    await this.call('setAccessMode', r, hostAnswers.setAccessMode);
+  }
+
+  observe(r: Method<'observe'>): Promise<Observation> {
+    return this.call('observe', r, hostAnswers.observe);
+  }
+
+  async snapshot(): Promise<never> {
+    throw new AppError('backend_error', 'This backend keeps no backups.');
+  }
+
+  async restore(): Promise<never> {
+    throw new AppError('restore_unavailable', 'This backend keeps no backups.');
+  }
+
+  async destroy(r: Method<'destroy'>): Promise<void> {
+    await this.call('destroy', r, hostAnswers.destroy);
+  }
+
+  async dropBackup(): Promise<void> {
+    // There are no backups: absent is success.
+  }
+
+  inventory(): Promise<InventoryItem[]> {
+    return this.call('inventory', {}, hostAnswers.inventory);
+  }
+
+  close(): void {
+    this.client.close();
+  }
+
+  private call<T>(method: keyof typeof deadlineMs, params: unknown, answer: z.ZodType<T>): Promise<T> {
+    return this.client.call(method, params, answer, deadlineMs[method]);
+  }
+}

@@ -1,0 +1,32 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readFileIfAny, replaceFile } from '../../../core/files';
+import { accessModes, plans } from '../../../postgres/rules';
+
+const schema = z.object({
+  serviceId: z.string().nullable(),
+  /** Null while a directory is prepared for whatever plan comes. */
+  plan: z.enum(plans).nullable(),
+  slot: z.number().int(),
+  /** Null until initdb has finished: such a directory is thrown away, never repaired. */
+  systemId: z.string().nullable(),
+  generation: z.number().int(),
+  mode: z.enum(accessModes),
+  /** Stopped by intent: nobody's connection wakes it. */
+  stopped: z.boolean(),
+  /** When a member of the running pool was last logged in to, as a customer would. */
+  provenAt: z.string().nullable(),
+});
+export type InstanceRecord = z.infer<typeof schema>;
+
+/** Null for a directory without a readable record: something that was never finished. */
+export async function readRecord(directory: string): Promise<InstanceRecord | null> {
+  const text = await readFileIfAny(join(directory, 'instance.json'));
+  if (text === null) return null;
+  const parsed = schema.safeParse(JSON.parse(text));
+  return parsed.success ? parsed.data : null;
+}
+
+export function writeRecord(directory: string, record: InstanceRecord): Promise<void> {
+  return replaceFile(join(directory, 'instance.json'), `${JSON.stringify(record)}\n`);
+}

@@ -1,0 +1,122 @@
+import pg from 'pg';
+import { AppError } from '../../../core/errors';
+import type { Names } from '../../../postgres/rules';
+import type { HostCall } from '../../../postgres/host-schemas';
+import type { Instance } from './instance';
+import { inOneTransaction } from './superuser';
+
+const { escapeIdentifier: name, escapeLiteral: text } = pg;
+type Login = HostCall<'ensureAccess'>['logins'][number];
+
+/** Names of an instance that belongs to nobody yet; a claim renames the roles. The database is `app` from the beginning. */
+export const poolNames: Names = {
+  label: 'pool', key: 'pool', owner: 'o_pool', logins: ['u_pool_1', 'u_pool_2'], restricted: 'r_pool', database: 'app',
+};
+
+/** Databases customers may connect to; the other three are closed to them. */
+const customerDatabases = `datname <> 'postgres' and not datistemplate`;
+
+/**
+ * Exactly these logins may connect, to a database that belongs to the service's owner role; what the login makes belongs
+ * to that role, so a second login sees it as its own (contract postgres.md §4.3, §6.1). Safe twice; renames what a pool prepared.
+ */
+export async function ensureAccess(instance: Instance, names: Names, logins: readonly Login[], endSessionsOf: readonly string[]): Promise<void> {
+  await instance.asSuperuser(async (client) => {
+    const found = await findRoles(client, names);
+    await inOneTransaction(client, async () => {
+      await client.query([
+        ...ownerStatements(names, found),
+        ...logins.flatMap((login) => loginStatements(names, login, found)),
+        ...names.logins.filter((login) => found.has(login) && !logins.some((wanted) => wanted.name === login)).map((login) => `alter role ${name(login)} nologin password null`),
+      ].join(';\n'));
+    });
+    await ensureDatabase(client, instance, names);
+    if (endSessionsOf.length > 0) await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = any($1::text[])`, [endSessionsOf]);
+    await requireVerifiers(client, logins);
+  });
+}
+
+/** Nobody but holdfast_admin can connect, and who was connected no longer is. */
+export async function closeAccess(client: pg.Client, names: Names): Promise<void> {
+  const found = await findRoles(client, names);
+  const databases = await customerDatabaseNames(client, 'datallowconn');
+  await inOneTransaction(client, async () => {
+    await client.query([
+      ...names.logins.filter((login) => found.has(login)).map((login) => `alter role ${name(login)} nologin`),
+      ...databases.map((database) => `alter database ${name(database)} allow_connections false`),
+      'select 1',
+    ].join(';\n'));
+  });
+  await endSessions(client);
+}
+
+/** Logins that have a password may connect again. */
+export async function openAccess(client: pg.Client, names: Names): Promise<void> {
+  const { rows } = await client.query<{ rolname: string }>(
+    'select rolname from pg_authid where rolname = any($1::text[]) and rolpassword is not null and not rolcanlogin', [names.logins]);
+  const databases = await customerDatabaseNames(client, 'not datallowconn');
+  await inOneTransaction(client, async () => {
+    await client.query([
+      ...rows.map((role) => `alter role ${name(role.rolname)} login`),
+      ...databases.map((database) => `alter database ${name(database)} allow_connections true`),
+      'select 1',
+    ].join(';\n'));
+  });
+}
+
+export async function limitConnections(client: pg.Client, names: Names, connections: number): Promise<void> {
+  const found = await findRoles(client, names);
+  for (const login of names.logins) if (found.has(login)) await client.query(`alter role ${name(login)} connection limit ${connections}`);
+}
+
+async function endSessions(client: pg.Client): Promise<void> {
+  await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`);
+}
+
+async function customerDatabaseNames(client: pg.Client, condition: string): Promise<string[]> {
+  const { rows } = await client.query<{ datname: string }>(`select datname from pg_database where ${customerDatabases} and ${condition}`);
+  return rows.map((row) => row.datname);
+}
+
+async function findRoles(client: pg.Client, names: Names): Promise<Set<string>> {
+  const { rows } = await client.query<{ rolname: string }>('select rolname from pg_roles where rolname = any($1::text[])',
+    [[names.owner, ...names.logins, names.restricted, poolNames.owner, ...poolNames.logins]]);
+  return new Set(rows.map((row) => row.rolname));
+}
+
+function ownerStatements(names: Names, found: Set<string>): string[] {
+  if (found.has(names.owner)) return [];
+  if (found.has(poolNames.owner)) return [`alter role ${name(poolNames.owner)} rename to ${name(names.owner)}`];
+  return [
+    `create role ${name(names.owner)} nologin createdb createrole`,
+    `grant pg_monitor, pg_signal_backend, pg_maintain to ${name(names.owner)}`,
+    'revoke connect on database postgres, template1 from public',
+  ];
+}
+
+/** The login itself carries no attribute: nothing is left to it once the owner role is taken from it. */
+function loginStatements(names: Names, login: Login, found: Set<string>): string[] {
+  const role = name(login.name);
+  const [pooled] = poolNames.logins;
+  const make = found.has(login.name) ? []
+    : found.has(pooled) && login.name === names.logins[0] ? [`alter role ${name(pooled)} rename to ${role}`, `alter role ${role} set role = ${text(names.owner)}`]
+      : [`create role ${role} nologin`, `grant ${name(names.owner)} to ${role}`, `alter role ${role} set role = ${text(names.owner)}`];
+  const secret = login.enabled ? `login password ${text(login.verifier)}` : 'nologin password null';
+  return [...make, `alter role ${role} ${secret} connection limit ${login.connectionLimit} valid until ${text(login.validUntil ?? 'infinity')}`];
+}
+
+async function ensureDatabase(client: pg.Client, instance: Instance, names: Names): Promise<void> {
+  const { rows } = await client.query('select 1 from pg_database where datname = $1', [names.database]);
+  if (rows.length > 0) return;
+  await client.query(`create database ${name(names.database)} owner ${name(names.owner)}`);
+  await instance.asSuperuser((app) => app.query(`alter schema public owner to ${name(names.owner)}`), names.database);
+}
+
+/** What the server has is read back: a login is only proven by its stored verifier when the password was never used. */
+async function requireVerifiers(client: pg.Client, logins: readonly Login[]): Promise<void> {
+  const { rows } = await client.query<{ rolname: string; rolpassword: string | null; rolcanlogin: boolean }>(
+    'select rolname, rolpassword, rolcanlogin from pg_authid where rolname = any($1::text[])', [logins.map((login) => login.name)]);
+  const stands = (login: Login) => rows.some((row) => row.rolname === login.name && row.rolcanlogin === login.enabled
+    && row.rolpassword === (login.enabled ? login.verifier : null));
+  if (!logins.every(stands)) throw new AppError('backend_error', 'The database server did not keep the login it was given.');
+}

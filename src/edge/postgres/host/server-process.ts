@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { cleanEnvironment } from './initialise';
+import type { Owner } from './site';
+
+const pollMs = 2;
+
+/**
+ * The postmaster of a data directory; null when none runs. postmaster.pid alone proves nothing after a crash, since pids
+ * come round again: the process must stand in the directory.
+ */
+export function postmasterOf(data: string): number | null {
+  try {
+    const pid = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n', 1)[0]);
+    return Number.isInteger(pid) && pid > 0 && standsIn(pid, data) ? pid : null;
+  } catch {
+    return null;
+  }
+}
+
+export type ServerStart = { binaries: string; data: string; log: string; owner: Owner | null; modest: boolean };
+
+/**
+ * Starts a postmaster that outlives us. `modest`: it yields to others, in time and when memory runs out. The answer ends
+ * when the process does, which in a healthy start is long after anybody has asked.
+ */
+export function startServer({ binaries, data, log, owner, modest }: ServerStart): Promise<void> {
+  const output = openSync(log, 'a', 0o600);
+  try {
+    const child = spawn(join(binaries, 'postgres'), ['-D', data], {
+      ...owner, detached: true, stdio: ['ignore', output, output], env: cleanEnvironment, cwd: '/',
+    });
+    child.unref();
+    if (owner && modest && child.pid) yieldToOthers(child.pid);
+    return new Promise((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()));
+  } finally {
+    closeSync(output);
+  }
+}
+
+/** No process stands in the directory any more: fast shutdown, after 20 s an immediate one, then the end by force. */
+export async function stopServer(data: string): Promise<void> {
+  for (const [signal, patienceMs] of [['SIGINT', 20_000], ['SIGQUIT', 5_000], ['SIGKILL', 5_000]] as const) {
+    const pid = postmasterOf(data);
+    if (pid === null) break;
+    send(pid, signal);
+    for (let waited = 0; waited < patienceMs && standsIn(pid, data); waited += pollMs) await delay(pollMs);
+  }
+  await endLeftovers(data);
+}
+
+/** Children of a postmaster that was killed hold its shared memory, and with it the directory: they are ended. */
+export async function endLeftovers(data: string): Promise<void> {
+  for (;;) {
+    const left = readdirSync('/proc').map(Number).filter((pid) => pid > 0 && standsIn(pid, data));
+    if (left.length === 0) return;
+    for (const pid of left) send(pid, 'SIGKILL');
+    await delay(pollMs);
+  }
+}
+
+function standsIn(pid: number, data: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === data;
+  } catch {
+    return false;
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended meanwhile, which is what the signal was for.
+  }
+}
+
+function yieldToOthers(pid: number): void {
+  try {
+    setPriority(pid, 10);
+    writeFileSync(`/proc/${pid}/oom_score_adj`, '500');
+  } catch {
+    // It has ended already; whoever waits for it to be ready finds out.
+  }
+}

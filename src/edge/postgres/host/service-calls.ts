@@ -1,0 +1,215 @@
+import { statfs } from 'node:fs/promises';
+import { AppError } from '../../../core/errors';
+import { KeyedQueue, Semaphore } from '../../../core/keyed-queue';
+import type { HostAnswer, HostCall } from '../../../postgres/host-schemas';
+import type { Fences } from './fences';
+import type { Instance } from './instance';
+import type { InstanceSet } from './instance-set';
+import type { Leases } from './leases';
+import { readMetrics, readVerifiers } from './observe';
+import type { Pool } from './pool';
+import { closeAccess, ensureAccess, limitConnections, openAccess } from './roles';
+import type { Site } from './site';
+
+type Ref = HostCall<'observe'>;
+export type Capacity = { bytes: number; reserveBytes: number };
+
+/**
+ * What the worker asks of this host, one call per method of the port. Calls for one service run in turn; the fence is
+ * raised before the turn comes, so work that is under way for an older intent ends at its next step.
+ */
+export class ServiceCalls {
+  private readonly turns = new KeyedQueue();
+  private readonly starts = new Semaphore(8);
+  private provisions = 0;
+  private lastProvisionAt = -Infinity;
+
+  constructor(
+    private readonly site: Site, private readonly set: InstanceSet, private readonly parts: { fences: Fences; leases: Leases; capacity: Capacity },
+    private readonly pool: Pick<Pool, 'claim'>,
+  ) {}
+
+  /** Somebody waits for an instance, or did a moment ago. */
+  get busy(): boolean {
+    return this.provisions > 0 || performance.now() - this.lastProvisionAt < 400;
+  }
+
+  async place(r: HostCall<'place'>): Promise<HostAnswer<'place'>> {
+    return this.provisioning(r, async () => ({ instanceRef: (await this.bound(r)).id }));
+  }
+
+  async ensureInstance(r: HostCall<'ensureInstance'>): Promise<HostAnswer<'ensureInstance'>> {
+    return this.provisioning(r, async () => {
+      const instance = await this.bound(r);
+      if (instance.record.systemId === null) await instance.initialise();
+      this.requireFence(r);
+      await this.starts.run(() => instance.start(r.limits));
+      if (instance.record.mode === 'blocked') await instance.asSuperuser((client) => closeAccess(client, r.names));
+      await instance.save({ stopped: false, generation: r.generation });
+      return { systemId: instance.record.systemId };
+    });
+  }
+
+  async ensureAccess(r: HostCall<'ensureAccess'>): Promise<null> {
+    return this.provisioning(r, async () => {
+      const instance = await this.running(r);
+      this.requireFence(r);
+      if (instance.record.mode === 'blocked') await instance.asSuperuser((client) => openAccess(client, r.names));
+      await ensureAccess(instance, r.names, r.logins, r.endSessionsOf);
+      await instance.save({ generation: r.generation, mode: instance.record.mode === 'blocked' ? 'full' : instance.record.mode });
+      return null;
+    });
+  }
+
+  async setLimits(r: Ref): Promise<HostAnswer<'setLimits'>> {
+    return this.inTurn(r, async () => {
+      const instance = this.existing(r);
+      await instance.save({ plan: r.limits.plan, generation: r.generation });
+      const wasRunning = instance.pid !== null;
+      if (!wasRunning) return { restarted: false };
+      await instance.asSuperuser((client) => limitConnections(client, r.names, r.limits.connections));
+      await instance.stop();
+      await instance.start(r.limits);
+      return { restarted: true };
+    });
+  }
+
+  async setAccessMode(r: HostCall<'setAccessMode'>): Promise<null> {
+    if (r.mode === 'restricted') throw new AppError('backend_error', 'This host cannot restrict a service yet.');
+    return this.inTurn(r, async () => {
+      const instance = this.set.ofService(r.serviceId);
+      if (!instance && r.mode === 'blocked') return null;
+      const found = instance ?? this.existing(r);
+      await found.save({ mode: r.mode, generation: r.generation, stopped: r.stop || found.record.stopped });
+      if (found.pid !== null) await this.enforce(found, r);
+      if (r.stop) await found.stop();
+      return null;
+    });
+  }
+
+  async observe(r: Ref): Promise<HostAnswer<'observe'>> {
+    return this.turns.run(r.serviceId, async () => {
+      const instance = this.existing(r);
+      const { mode, stopped, systemId, provenAt } = instance.record;
+      const running = instance.pid !== null;
+      const live = running ? await instance.asSuperuser(async (client) => ({ verifiers: await readVerifiers(client, r.names), metrics: await readMetrics(client) })) : null;
+      return {
+        usedBytes: await this.sizeOf(instance, r.serviceId), compute: running ? 'running' : stopped ? 'stopped' : 'idle', mode,
+        verifiers: live?.verifiers ?? {}, metrics: live?.metrics ?? null, newestArchivedWal: null, systemId, provenAt,
+      };
+    });
+  }
+
+  async destroy(r: HostCall<'destroy'>): Promise<null> {
+    return this.inTurn(r, async () => {
+      const instance = this.set.ofService(r.serviceId);
+      this.parts.leases.forget(r.serviceId);
+      if (!r.retain) await this.set.dropRetained(r.serviceId);
+      if (!instance) return null;
+      if (r.retain && instance.record.systemId !== null) await this.set.retain(instance, r.serviceId);
+      else await this.set.discard(instance);
+      return null;
+    });
+  }
+
+  inventory(): HostAnswer<'inventory'> {
+    return [
+      ...this.set.all().map((instance) => ({ instanceRef: instance.id, serviceId: instance.record.serviceId, retained: false })),
+      ...this.set.retained().map((serviceId) => ({ instanceRef: serviceId, serviceId, retained: true })),
+    ];
+  }
+
+  /** The service's server runs for this holder's connections, waked if need be. Errors: `not_found`, `backend_error`. */
+  async acquire(serviceId: string, holder: AbortSignal): Promise<HostAnswer<'acquire'>> {
+    this.parts.leases.hold(serviceId, holder);
+    return this.turns.run(serviceId, async () => {
+      const instance = this.set.ofService(serviceId);
+      if (!instance || instance.record.systemId === null || instance.record.mode === 'blocked' || instance.record.stopped) {
+        this.parts.leases.release(serviceId, holder);
+        throw new AppError('not_found', 'No open instance of this service is here.');
+      }
+      instance.measuredBytes = null;
+      if (instance.pid === null) await this.starts.run(() => instance.start());
+      return { port: instance.port };
+    });
+  }
+
+  /** Stops the service's server if `condition` still holds when its turn comes. */
+  stopWhen(serviceId: string, condition: (instance: Instance) => Promise<boolean>): Promise<void> {
+    return this.turns.run(serviceId, async () => {
+      const instance = this.set.ofService(serviceId);
+      if (instance && instance.pid !== null && await condition(instance)) await instance.stop();
+    });
+  }
+
+  private async enforce(instance: Instance, r: HostCall<'setAccessMode'>): Promise<void> {
+    if (r.mode === 'blocked') return instance.asSuperuser((client) => closeAccess(client, r.names));
+    await instance.configure(r.limits);
+    await instance.asSuperuser(async (client) => {
+      await client.query('select pg_reload_conf()');
+      await openAccess(client, r.names);
+    });
+  }
+
+  private async bound(r: Ref): Promise<Instance> {
+    const existing = this.set.ofService(r.serviceId);
+    if (existing) return existing;
+    await this.requireRoom(r.limits.storageBytes);
+    const instance = this.pool.claim(r.limits.plan) ?? await this.set.create(r.limits.plan);
+    await this.set.bind(instance, r.serviceId, r.limits.plan, r.generation);
+    return instance;
+  }
+
+  private existing(r: Ref): Instance {
+    const instance = this.set.ofService(r.serviceId);
+    if (!instance) throw new AppError('backend_error', 'This host has no instance of the service.');
+    return instance;
+  }
+
+  private async running(r: Ref): Promise<Instance> {
+    const instance = this.existing(r);
+    if (instance.record.systemId === null) throw new AppError('backend_error', 'The instance of the service has not been initialised.');
+    await this.starts.run(() => instance.start(r.limits));
+    return instance;
+  }
+
+  private async requireRoom(bytes: number): Promise<void> {
+    const { capacity } = this.parts;
+    const free = await freeBytes(this.site.directories.data);
+    if (free < capacity.reserveBytes || this.set.reservedBytes() + bytes > capacity.bytes) throw new AppError('no_capacity', 'This host has no room for another service of this size.');
+  }
+
+  /** An instance without sessions does not grow: its size is measured again only after somebody used it. */
+  private async sizeOf(instance: Instance, serviceId: string): Promise<number> {
+    if (instance.measuredBytes !== null && !this.parts.leases.held(serviceId)) return instance.measuredBytes;
+    return instance.measure();
+  }
+
+  private requireFence(r: Ref): void {
+    this.parts.fences.require(r.serviceId, r.generation);
+  }
+
+  private async inTurn<T>(r: Ref, work: () => Promise<T>): Promise<T> {
+    await this.parts.fences.raise(r.serviceId, r.generation);
+    return this.turns.run(r.serviceId, async () => {
+      this.requireFence(r);
+      return work();
+    });
+  }
+
+  private async provisioning<T>(r: Ref, work: () => Promise<T>): Promise<T> {
+    this.provisions += 1;
+    try {
+      return await this.inTurn(r, work);
+    } finally {
+      this.provisions -= 1;
+      this.lastProvisionAt = performance.now();
+    }
+  }
+}
+
+/** Bytes an unprivileged process may still write where `path` is. */
+export async function freeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
+}

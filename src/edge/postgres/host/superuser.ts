@@ -1,0 +1,46 @@
+import pg from 'pg';
+import { AppError } from '../../../core/errors';
+
+export type SuperuserAddress = { socketDir: string; port: number };
+
+/** A session as holdfast_admin over the instance's own socket; ends with `work`. Errors: `backend_error` with the SQLSTATE alone. */
+export async function asSuperuser<T>(address: SuperuserAddress, work: (client: pg.Client) => Promise<T>, database = 'postgres'): Promise<T> {
+  const client = await connectSuperuser(address, database);
+  try {
+    return await work(client);
+  } catch (error) {
+    throw refusal(error);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** Errors: the driver's, so that whoever waits for a server can tell "not yet" from "no". */
+export async function connectSuperuser({ socketDir, port }: SuperuserAddress, database = 'postgres'): Promise<pg.Client> {
+  const client = new pg.Client({
+    host: socketDir, port, user: 'holdfast_admin', database, application_name: 'holdfast', connectionTimeoutMillis: 5_000, statement_timeout: 12_000,
+  });
+  client.on('error', () => undefined); // the statement under way is refused as well, and that is where it is dealt with
+  await client.connect();
+  return client;
+}
+
+/** All or nothing. */
+export async function inOneTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  await client.query('begin');
+  try {
+    const result = await work();
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined);
+    throw error;
+  }
+}
+
+/** A server's words may quote statements and rows: its code goes out, the rest stays here. */
+function refusal(error: unknown): unknown {
+  if (error instanceof AppError) return error;
+  const code = error instanceof pg.DatabaseError ? error.code : undefined;
+  return new AppError('backend_error', code ? `The database server refused a change (SQLSTATE ${code}).` : 'The database server could not be reached.', {}, { cause: error });
+}
