@@ -9,8 +9,8 @@ import type { Log } from './log';
  * its answer `{id, result}` or `{id, error: {code, message}}`, in any order. Who may connect is what the socket's mode says.
  */
 const lineMax = 1_048_576;
-const request = z.object({ id: z.number().int(), method: z.string(), params: z.unknown() });
-const answer = z.object({ id: z.number().int(), result: z.unknown(), error: z.object({ code: z.string(), message: z.string() }).optional() });
+const request = z.object({ id: z.number().int(), method: z.string(), params: z.unknown().optional() });
+const answer = z.object({ id: z.number().int(), result: z.unknown().optional(), error: z.object({ code: z.string(), message: z.string() }).optional() });
 
 /** `peer` is the connection: the same object for all its calls; aborted when it is gone. */
 export type Method = (params: unknown, peer: AbortSignal) => Promise<unknown>;

@@ -3,8 +3,7 @@ import { displayName, flag, time } from '../core/fields';
 import { pageAnswer, pageQuery } from '../core/page';
 import { operationSchema } from '../operations/view';
 import { allowedCidrsMax, readCidr } from './networks';
-import { accessModes } from './ports';
-import { plans } from './rules';
+import { accessModes, plans } from './rules';
 import { phases, statuses, statusReasons, storageStates } from './state';
 
 export const serviceParams = z.object({ serviceId: z.string() });
