@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { ensureCatalogue } from './billing/catalogue';
 import { loadConfig, type Config } from './config';
 import { serveMetrics } from './core/metrics-server';
 import { announceReady, onShutdown, runProcess } from './core/process';
@@ -16,6 +17,7 @@ async function main(config: Config): Promise<void> {
   const core = openCore(config, 'api');
   const deps = openApi(core);
   await migrate(config.DATABASE_URL, migrationsDir);
+  await ensureCatalogue(core.db, config);
   const server = createHttpServer(createApp(deps, routes, (app) => {
     health(app, probes(deps));
     documentation(routes)(app);

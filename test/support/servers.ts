@@ -3,6 +3,9 @@ import { chown, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
+import { pino } from 'pino';
+import { ensureCatalogue } from '../../src/billing/catalogue';
+import { openDatabase } from '../../src/db/client';
 import { migrate } from '../../src/db/migrate';
 import { serverUser, startEmbeddedPostgres } from '../../src/dev/embedded-postgres';
 import { openInstallation } from '../../src/dev/installation';
@@ -65,6 +68,7 @@ export class TestServers {
     const template = new URL(url);
     template.pathname = `/${templateName}`;
     await migrate(template.href, join(root, 'prisma/migrations'));
+    await loadCatalogue(template.href);
     return `${url} ${templateName}`;
   }
 
@@ -106,6 +110,13 @@ export class TestServers {
     this.servers.push(server);
     return server.address;
   }
+}
+
+/** What every process finds at boot: the plans that are sold. */
+async function loadCatalogue(url: string): Promise<void> {
+  const database = openDatabase({ url, max: 1, process: 'test', log: pino({ level: 'silent' }) });
+  await ensureCatalogue(database, { BILLING_PROVIDER: 'ledger', BILLING_CURRENCY: 'USD' });
+  await database.close();
 }
 
 /** Named after the run, so that runs against one TEST_DATABASE_URL do not meet. */

@@ -1,0 +1,180 @@
+/**
+ * What products call, inside their own transactions (contract billing.md §4):
+ *
+ *   reserve(tx, { orgId, projectId, product, plan?, resource, n, scopeId?, holderId? }): Promise<{ used, limit }>   402 before any side effect
+ *   release(tx, { orgId, projectId, product, plan?, resource, n, scopeId? }): Promise<void>
+ *   openSubscription(tx, { orgId, projectId, product, resourceId, plan }): Promise<SubscriptionRow>   projectId null for dns
+ *   startPlanTime(tx, resourceId, at): Promise<boolean>        first usable; mail and dns need no call
+ *   switchPlan(tx, resourceId, at): Promise<boolean>           the product has applied the pending plan
+ *   abandonPlanChange(tx, resourceId): Promise<void>           it has not and will not
+ *   closeSubscription(tx, resourceId, at): Promise<boolean>    never fails; false: there was none
+ *   closeOrganization(tx, orgId, at): Promise<void>
+ *   setTimeZone(tx, orgId, timeZone): Promise<void>            identity, when the organisation's zone changes
+ *   limit(db, { orgId, resourceId?, plan? }, resource): Promise<number | null>     null: no limit
+ *   limits(db, { orgId, resourceId?, plan? }, product): Promise<Record<string, number>>
+ *
+ * A Postgres service: `reserve({ product: 'postgres', plan, resource: 'postgres.services', n: 1 })` and
+ * `openSubscription` in the accepting transaction; `startPlanTime` in markAvailable; `closeSubscription` and `release` in
+ * the accepting transaction of DELETE and in markFailed. Counts are given back once: whoever failed before is not
+ * released again on DELETE.
+ */
+import { AppError, invalid } from '../core/errors';
+import type { Db } from '../db/client';
+import type { Tx } from '../db/transaction';
+import { counterName, isPerPlan, productOf, refusalOf, startsAtCreation, trialDaysMax } from './rules';
+import type { Product } from './schemas';
+import { requireSpend } from './spend';
+import { restrictedAccounts } from './state';
+import { writeTimeZone } from './store/accounts';
+import { claim, findLimits, findUpgrade, giveBack, readGrounds, readUsed, type Counter, type Grounds, type PlanChoice } from './store/quotas';
+import * as store from './store/subscriptions';
+import type { NewSubscription, SubscriptionRow } from './store/subscriptions';
+
+export type Reservation = {
+  orgId: string; projectId: string | null; product: Product;
+  /** Given when the reservation opens a subscription: then payment, trial and spend limit are asked too. */
+  plan?: string | undefined;
+  /** A key of the catalogue's limits: `postgres.services`, `mail.domains`, `dns.zones`. */
+  resource: string;
+  n: number;
+  /** What is counted in; default the project, else the organisation. */
+  scopeId?: string | undefined;
+  /** Whose plan bounds it when no plan is given; default: dns the organisation, mail the scope. */
+  holderId?: string | undefined;
+};
+
+/**
+ * Counts n more, or refuses before anything is written. Errors, in this order: `payment_required`, `trial_already_used`,
+ * `plan_limit_reached` or (dns, gateway) `quota_exceeded`, `spend_limit_reached`, each with `resource, limit, used,
+ * upgradeTo`; `validation_error` for a plan that is not sold.
+ */
+export async function reserve(tx: Tx, reservation: Reservation): Promise<{ used: number; limit: number | null }> {
+  const { orgId, plan, resource, n } = reservation;
+  const grounds = await readGrounds(tx, orgId, choiceOf(reservation), resource);
+  if (plan !== undefined && grounds.planCode === null) throw invalid([{ path: 'plan', message: `the plan ${plan} is not offered` }]);
+  if (plan !== undefined && costs(grounds)) requirePayment(grounds, resource);
+  if (plan === 'trial') await requireTrial(tx, reservation);
+  const counter = counterOf(reservation);
+  const used = await claim(tx, counter, n, grounds.limit);
+  if (used === null) throw await fullError(tx, reservation, counter, grounds);
+  if (plan !== undefined && costs(grounds) && grounds.hasSpendLimit) await requireSpend(tx, reservation);
+  return { used, limit: grounds.limit };
+}
+
+/** Gives n back, in the transaction that deletes. Never fails and never goes below zero. */
+export async function release(tx: Tx, reservation: Reservation): Promise<void> {
+  const { scopeId, resource } = counterOf(reservation);
+  await giveBack(tx, scopeId, resource, reservation.n);
+}
+
+/**
+ * A resource has a subscription. Plan time of mail and dns begins now; a trial runs `postgres.trial_days` from now. The
+ * first subscription of an organisation makes its account. Errors: `validation_error` for a plan that is not sold.
+ */
+export async function openSubscription(tx: Tx, subscription: NewSubscription): Promise<SubscriptionRow> {
+  const row = await store.insertSubscription(tx, subscription);
+  if (!row) throw invalid([{ path: 'plan', message: `the plan ${subscription.plan} is not offered` }]);
+  if (startsAtCreation(row.product)) await store.beginPlanTime(tx, row.resourceId, row.createdAt);
+  return row;
+}
+
+/** Paid time runs from `at`. Safe twice; false when it ran already or nothing is subscribed. */
+export function startPlanTime(tx: Tx, resourceId: string, at: Date): Promise<boolean> {
+  return store.beginPlanTime(tx, resourceId, at);
+}
+
+/** The pending plan is in force and paid from `at`; the count moves with it. Safe twice; false when nothing was pending. */
+export async function switchPlan(tx: Tx, resourceId: string, at: Date): Promise<boolean> {
+  const before = await store.lockSubscription(tx, resourceId);
+  if (!before?.pendingPlan) return false;
+  await store.endSpans(tx, resourceId, ['plan'], at);
+  await store.adoptPendingPlan(tx, before.id, at);
+  await store.beginSpan(tx, before.id, 'plan', at);
+  await releasePlan(tx, before, before.plan);
+  return true;
+}
+
+/** The change of plan is off and has cost nothing. Safe twice. */
+export async function abandonPlanChange(tx: Tx, resourceId: string): Promise<void> {
+  const row = await store.lockSubscription(tx, resourceId);
+  if (!row?.pendingPlan) return;
+  await store.setPendingPlan(tx, row.id, null);
+  await releasePlan(tx, row, row.pendingPlan);
+}
+
+/** Paid time ends at `at`, for ever. Never refuses: a resource without a subscription answers false. */
+export async function closeSubscription(tx: Tx, resourceId: string, at: Date): Promise<boolean> {
+  const canceled = await store.cancelSubscription(tx, resourceId, at);
+  await store.endSpans(tx, resourceId, ['plan', 'overage'], at);
+  if (canceled?.pendingPlan) await releasePlan(tx, canceled, canceled.pendingPlan);
+  return canceled !== null;
+}
+
+/** Nothing of the organisation costs anything from `at` on. */
+export async function closeOrganization(tx: Tx, orgId: string, at: Date): Promise<void> {
+  for (const resourceId of await store.liveResources(tx, orgId)) await closeSubscription(tx, resourceId, at);
+}
+
+/** Billing months follow the zone from the next one on; the present one keeps its end. */
+export function setTimeZone(tx: Tx, orgId: string, timeZone: string): Promise<void> {
+  return writeTimeZone(tx, orgId, timeZone);
+}
+
+export type LimitScope = { orgId: string; resourceId?: string | undefined; plan?: string | undefined };
+
+/** How much of a resource is allowed: by the plan named, else by the resource's own, else (dns, gateway) by the organisation's. Null: no limit. */
+export async function limit(db: Db, scope: LimitScope, resource: string): Promise<number | null> {
+  return (await limits(db, scope, productOf(resource)))[resource] ?? null;
+}
+
+/** All limits of a product for this scope, by resource; one that is absent does not exist. */
+export async function limits(db: Db, scope: LimitScope, product: Product): Promise<Readonly<Record<string, number>>> {
+  const holderId = product === 'dns' ? scope.orgId : scope.resourceId ?? scope.orgId;
+  return await findLimits(db, { product, plan: scope.plan ?? null, holderId }) ?? {};
+}
+
+function choiceOf({ orgId, product, plan, holderId, scopeId }: Reservation): PlanChoice {
+  return { product, plan: plan ?? null, holderId: holderId ?? (product === 'dns' ? orgId : scopeId ?? orgId) };
+}
+
+function counterOf({ orgId, projectId, scopeId, resource, plan }: Reservation): Counter {
+  return { orgId, projectId, scopeId: scopeId ?? projectId ?? orgId, resource: counterName(resource, plan) };
+}
+
+function costs(grounds: Grounds): boolean {
+  return grounds.planPrice !== null && Number(grounds.planPrice) > 0;
+}
+
+function requirePayment(grounds: Grounds, resource: string): void {
+  const facts = { resource, limit: null, used: null, upgradeTo: null };
+  if (restrictedAccounts.some((status) => status === grounds.accountStatus)) {
+    throw new AppError('payment_required', 'An invoice of this organisation is overdue. Pay it, then repeat this request.', facts);
+  }
+  if (grounds.requirePaymentMethod && !grounds.hasPaymentMethod) {
+    throw new AppError('payment_required', 'This organisation has no payment method. Add one, then repeat this request.', facts);
+  }
+}
+
+async function requireTrial(tx: Tx, { projectId, product, n }: Reservation): Promise<void> {
+  if (projectId === null) return;
+  const used = await store.trialDaysUsed(tx, projectId);
+  if (used < trialDaysMax) return;
+  const resource = `${product}.services`;
+  const upgradeTo = await findUpgrade(tx, product, resource, { rank: -1, scopeId: projectId, used: 0, n, perPlan: isPerPlan(resource) });
+  throw new AppError('trial_already_used', `The trials of this project have used their ${trialDaysMax} days. Choose a paid plan.`,
+    { resource: `${product}.trial_days`, limit: trialDaysMax, used: Math.floor(used), upgradeTo });
+}
+
+async function fullError(tx: Tx, { product, plan, resource, n }: Reservation, { scopeId, resource: counter }: Counter, grounds: Grounds): Promise<AppError> {
+  const used = await readUsed(tx, scopeId, counter);
+  const upgradeTo = await findUpgrade(tx, product, resource, { rank: grounds.planRank ?? -1, scopeId, used, n, perPlan: isPerPlan(resource) });
+  const advice = upgradeTo === null ? 'Delete what is no longer needed.' : `The ${upgradeTo} plan has room.`;
+  const of = plan === undefined ? 'The plan' : `The ${plan} plan`;
+  return new AppError(refusalOf(resource), `${of} allows ${grounds.limit} of ${resource}, and ${used} are in use. ${advice}`,
+    { resource: counter, limit: grounds.limit, used, upgradeTo });
+}
+
+async function releasePlan(tx: Tx, { projectId, product }: { projectId: string | null; product: Product }, plan: string): Promise<void> {
+  const resource = `${product}.services`;
+  if (projectId !== null && isPerPlan(resource)) await giveBack(tx, projectId, counterName(resource, plan), 1);
+}

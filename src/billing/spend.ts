@@ -1,0 +1,32 @@
+import { AppError, invalid } from '../core/errors';
+import type { Tx } from '../db/transaction';
+import { projectStatement, type Supposed } from './invoices';
+import type { PricedPlan } from './rules';
+import type { Product } from './schemas';
+import { lockSpendLimit } from './store/accounts';
+import { findActivePlan } from './store/plans';
+
+/**
+ * Refuses what would commit the organisation to more than its spend limit in this period. The account stays locked to
+ * the commit, so two that fit alone and not together cannot both pass. Errors: `spend_limit_reached`.
+ */
+export async function requireSpend(
+  tx: Tx, { orgId, product, plan, subscriptionId = null }: { orgId: string; product: Product; plan?: string | undefined; subscriptionId?: string | null },
+): Promise<void> {
+  const limit = await lockSpendLimit(tx, orgId);
+  if (limit === null || plan === undefined) return;
+  const supposed: Supposed = { plan: await pricedPlan(tx, product, plan), subscriptionId };
+  const after = await projectStatement(tx, orgId, supposed);
+  if (after.statement.totalMinor <= limit) return;
+  const before = await projectStatement(tx, orgId);
+  throw new AppError('spend_limit_reached', 'This would exceed the spend limit of the organisation. An owner can raise it.', {
+    resource: 'billing.spend', limit: Number(limit), used: Number(before.statement.totalMinor), resetAt: after.period.end.toISOString(), upgradeTo: null,
+  });
+}
+
+/** The version on sale. Errors: `validation_error` when there is none. */
+export async function pricedPlan(tx: Parameters<typeof findActivePlan>[0], product: Product, code: string): Promise<PricedPlan> {
+  const plan = await findActivePlan(tx, product, code);
+  if (!plan || plan.code === 'none') throw invalid([{ path: 'plan', message: `the plan ${code} is not offered` }]);
+  return plan;
+}
