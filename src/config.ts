@@ -111,9 +111,25 @@ export class ConfigError extends Error {
   }
 }
 
+/** What the supervisor reads before it has made the rest. */
+export type SupervisorConfig = Parsed;
+
+/**
+ * For `npm start`: every key that is given is checked, none is required; `given` goes on to the processes it starts.
+ * Errors: ConfigError naming every bad key, and HOLDFAST_MODE=production.
+ */
+export function loadSupervisorConfig(env: Readonly<Record<string, string | undefined>> = process.env): { config: SupervisorConfig; given: Record<string, string> } {
+  const given = givenOf(env);
+  const result = schema.safeParse(given);
+  const faults = result.success ? [] : result.error.issues.map((issue) => ({ key: issue.path.join('.'), message: issue.message }));
+  if (given['HOLDFAST_MODE'] === 'production') faults.push({ key: 'HOLDFAST_MODE', message: 'production is run without `npm start`; see docs/operating.md' });
+  if (!result.success || faults.length > 0) throw new ConfigError(faults);
+  return { config: result.data, given };
+}
+
 /** Errors: ConfigError naming every bad and every missing key. Empty values count as not set. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const given = givenOf(env);
   const result = schema.safeParse(given);
   const faults = result.success ? [] : result.error.issues.map((issue) => ({ key: issue.path.join('.'), message: issue.message }));
   const bad = new Set(faults.map((fault) => fault.key.split('.')[0]));
@@ -122,6 +138,10 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>> = p
     .map((key) => ({ key, message: 'is not set; `npm start` sets it in development' })));
   if (!result.success || faults.length > 0) throw new ConfigError(faults);
   return settle(result.data);
+}
+
+function givenOf(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).flatMap(([key, value]) => (value ? [[key, value]] : [])));
 }
 
 /** Name and description of every key with its default, for the table in README.md. */

@@ -24,6 +24,8 @@ export interface EmbeddedPostgresOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly removeAfterwards?: string;
   readonly say?: (text: string) => void;
+  /** Called when there is a process, before it answers. */
+  readonly onSpawn?: (server: LeashedServer) => void;
 }
 
 export interface EmbeddedPostgres extends LeashedServer {
@@ -51,6 +53,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     user,
     ...(options.removeAfterwards ? { removeAfterwards: options.removeAfterwards } : {}),
   });
+  options.onSpawn?.(server);
   const urlOf = (database: string) => `postgresql://${superuser}:${encodeURIComponent(options.password)}@127.0.0.1:${options.port}/${database}`;
   await untilAnswering(server, urlOf('postgres'), options);
   return Object.assign(server, { url: urlOf(superuser) });
@@ -130,7 +133,7 @@ async function untilAnswering(server: LeashedServer, url: string, { logFile, say
       await client.end().catch(() => undefined);
       if (error instanceof Error && 'code' in error && error.code === '28P01') {
         await server.stop();
-        throw new Error('The database refuses the kept password. Was .holdfast/secrets.json replaced?', { cause: error });
+        throw new Error('The database refuses the kept password. Was .holdfast/secrets replaced?', { cause: error });
       }
       if (attempt === 60) say?.('The database is still recovering after its last stop.');
       await pause(attempt < 40 ? 25 : 100);

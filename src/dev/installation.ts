@@ -2,10 +2,15 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { chmod, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
-import { z } from 'zod';
 import { openToEveryone } from '../db/postgres-binaries';
 
-const secretsShape = z.strictObject({ masterKey: z.string().min(1), authSecret: z.string().min(32), databasePassword: z.string().min(16) });
+/** Each is a file of its own, so a later part adds one without touching what is there. */
+const makers = {
+  masterKey: () => randomBytes(32).toString('base64'),
+  authSecret: () => randomBytes(32).toString('base64url'),
+  databasePassword: () => randomBytes(24).toString('base64url'),
+  demoPassword: () => randomBytes(12).toString('base64url'),
+} as const;
 
 export interface Installation {
   /** Eight characters that tell this clone from others on the machine. */
@@ -14,7 +19,7 @@ export interface Installation {
   readonly dir: string;
   /** Where PostgreSQL's users must be able to go: `.holdfast`, or as root, when it lies in a closed folder, /var/lib/holdfast/<id>. */
   readonly openDir: string;
-  readonly secrets: z.infer<typeof secretsShape>;
+  readonly secrets: { readonly [Name in keyof typeof makers]: string };
 }
 
 /** Makes `.holdfast` with an id and secrets of its own, once; several processes may call it at once and see the same. */
@@ -24,8 +29,16 @@ export async function openInstallation(dir: string): Promise<Installation> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   // As root the databases run as other users: they may pass through the folder, not read it. Every file in it is 0600.
   await chmod(path, root ? 0o711 : 0o700);
-  const id = (await keep(join(path, 'installation'), newId)).trim();
-  const secrets = secretsShape.parse(JSON.parse(await keep(join(path, 'secrets.json'), newSecrets)));
+  const id = await keep(join(path, 'installation'), newId);
+  const secretsDir = join(path, 'secrets');
+  await mkdir(secretsDir, { recursive: true, mode: 0o700 });
+  const secret = (name: keyof typeof makers) => keep(join(secretsDir, name), makers[name]);
+  const secrets = {
+    masterKey: await secret('masterKey'),
+    authSecret: await secret('authSecret'),
+    databasePassword: await secret('databasePassword'),
+    demoPassword: await secret('demoPassword'),
+  };
   const openDir = !root || (await openToEveryone(path)) ? path : join('/var/lib/holdfast', id);
   if (openDir !== path) await mkdir(openDir, { recursive: true, mode: 0o711 });
   return { id, dir: path, openDir, secrets };
@@ -34,25 +47,16 @@ export async function openInstallation(dir: string): Promise<Installation> {
 /** The content of a file that is written once (0600) and then stays: whoever links first decides. */
 async function keep(file: string, make: () => string): Promise<string> {
   const draft = `${file}.${process.pid}`;
-  const existing = await readFile(file, 'utf8').catch(() => '');
-  if (existing.trim() !== '') return existing;
+  const existing = (await readFile(file, 'utf8').catch(() => '')).trim();
+  if (existing !== '') return existing;
   await rm(file, { force: true });
   await writeFile(draft, make(), { mode: 0o600, flush: true });
   await link(draft, file).catch(() => undefined);
   await rm(draft, { force: true });
-  return readFile(file, 'utf8');
+  return (await readFile(file, 'utf8')).trim();
 }
 
 function newId(): string {
   const letters = 'abcdefghijklmnopqrstuvwxyz0123456789';
   return Array.from({ length: 8 }, () => letters[randomInt(letters.length)]).join('');
-}
-
-function newSecrets(): string {
-  const secrets = {
-    masterKey: randomBytes(32).toString('base64'),
-    authSecret: randomBytes(32).toString('base64url'),
-    databasePassword: randomBytes(24).toString('base64url'),
-  };
-  return `${JSON.stringify(secrets, null, 2)}\n`;
 }

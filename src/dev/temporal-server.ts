@@ -16,6 +16,8 @@ export interface TemporalServerOptions {
   readonly namespaces?: readonly string[];
   readonly searchAttributes?: readonly string[];
   readonly removeAfterwards?: string;
+  /** Called when there is a process, before it answers. */
+  readonly onSpawn?: (server: LeashedServer) => void;
 }
 
 export interface TemporalServer extends LeashedServer {
@@ -47,6 +49,7 @@ export async function startTemporalServer(options: TemporalServerOptions): Promi
     logFile: options.logFile,
     ...(options.removeAfterwards ? { removeAfterwards: options.removeAfterwards } : {}),
   });
+  options.onSpawn?.(server);
   const address = `127.0.0.1:${port}`;
   await untilServing(server, address, options.logFile);
   return Object.assign(server, { address });

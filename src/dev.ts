@@ -1,0 +1,103 @@
+import { readFile, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { ConfigError, loadSupervisorConfig } from './config';
+import { createLog } from './core/log';
+import { claimAddresses, type Addresses } from './dev/addresses';
+import { describe, welcome, writeDevFile } from './dev/announcement';
+import { claimFile } from './dev/claims';
+import { openInstallation, type Installation } from './dev/installation';
+import { endLeftovers, recordProcesses } from './dev/leftovers';
+import { PortClaims } from './dev/ports';
+import { say } from './dev/progress';
+import { children, System } from './dev/system';
+
+/**
+ * The supervisor: one machine, everything Holdfast needs, one Ctrl-C. It runs in the repository's folder (tools/start.mjs
+ * takes care of that) and keeps what it makes in HOLDFAST_DATA_DIR.
+ */
+async function main(): Promise<void> {
+  const { config, given } = loadSupervisorConfig();
+  const installation = await openInstallation(config.HOLDFAST_DATA_DIR);
+  const own = await claimFile(join(installation.dir, 'supervisor.pid'));
+  if (!own.claimed) return refuse(installation, own.ownerPid);
+  const claims = new PortClaims();
+  const devFile = join(installation.dir, 'dev.json');
+  const processFile = join(installation.dir, 'processes.json');
+  await rm(devFile, { force: true });
+  await endLeftovers(processFile, say);
+  const addresses = await claimAddresses(config, claims, children.map(({ name }) => name), say);
+  const demo = { email: config.DEMO_OWNER_EMAIL, password: config.DEMO_OWNER_PASSWORD ?? installation.secrets.demoPassword, orgSlug: 'demo', projectSlug: 'default' };
+
+  let ready = false;
+  const publish = serially(async () => {
+    const processes = system.processes();
+    await recordProcesses(processFile, processes);
+    if (ready) await writeDevFile(devFile, describe(addresses, { temporalIsOurs: !config.TEMPORAL_ADDRESS, demo, processes }));
+  });
+  const system = new System({
+    config, given, installation, addresses, root: resolve('.'), say, log: createLog('supervisor', 'warn'), changed: () => void publish(),
+  });
+  const end = onceStopped(system, async () => {
+    ready = false;
+    await publish();
+    await rm(devFile, { force: true });
+    await claims.release();
+    await own.release();
+  });
+  try {
+    await system.start();
+    ready = true;
+    await publish();
+    announce(addresses, config.TEMPORAL_ADDRESS === undefined, demo, system);
+  } catch (error) {
+    await end(1, error);
+  }
+}
+
+function announce(addresses: Addresses, temporalIsOurs: boolean, demo: Parameters<typeof describe>[1]['demo'], system: System): void {
+  const facts = describe(addresses, { temporalIsOurs, demo, processes: system.processes() });
+  say(welcome(facts, (performance.now() / 1000).toFixed(1)));
+}
+
+async function refuse(installation: Installation, ownerPid: number): Promise<void> {
+  const running = await readFile(join(installation.dir, 'dev.json'), 'utf8').then((text) => /"apiUrl": "([^"]+)"/.exec(text)?.[1], () => undefined);
+  process.stderr.write(`Holdfast already runs in this clone (process ${ownerPid}${running ? `, ${running}` : ', still starting'}). Stop it with Ctrl-C there first; another clone may run beside it.\n`);
+  process.exitCode = 1;
+}
+
+/**
+ * Ends the system on SIGINT, SIGTERM, SIGHUP or a failed start, then the process. A second signal kills what is left; those
+ * within a second of the first do not count, for npm passes on the Ctrl-C that the terminal has already sent.
+ */
+function onceStopped(system: System, cleanUp: () => Promise<void>): (code: number, error?: unknown) => Promise<void> {
+  let firstAt: number | undefined;
+  const end = async (code: number, error?: unknown): Promise<void> => {
+    if (firstAt !== undefined) return;
+    firstAt = performance.now();
+    if (error !== undefined) process.stderr.write(`\nHoldfast could not start: ${error instanceof Error ? error.message : String(error)}\n`);
+    else say('\nStopping (Ctrl-C again stops at once) …');
+    await system.stop();
+    await cleanUp();
+    say('Stopped.');
+    process.exit(code);
+  };
+  const onSignal = () => {
+    if (firstAt === undefined) void end(0);
+    else if (performance.now() - firstAt > 1_000) void system.kill().then(cleanUp).finally(() => process.exit(1));
+  };
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
+  process.on('uncaughtException', (error) => void end(1, error));
+  process.stdout.on('error', () => undefined);
+  return end;
+}
+
+/** Runs `work` one at a time; calls that come while it runs are one more run after it. */
+function serially(work: () => Promise<void>): () => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  return () => (last = last.catch(() => undefined).then(work));
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exit(1);
+});

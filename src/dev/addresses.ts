@@ -1,0 +1,62 @@
+import type { SupervisorConfig } from '../config';
+import { anyFreePort, canListen, type PortClaims } from './ports';
+
+/** Where everything of this installation listens, settled before anything is started and handed to every process. */
+export interface Addresses {
+  readonly api: { host: string; port: number };
+  readonly database: number;
+  readonly temporal: { port: number; uiPort: number; httpPort: number; metricsPort: number };
+  readonly postgresGateway: readonly { host: string; port: number }[];
+  /** `METRICS_ADDR` of each process of ours. */
+  readonly metrics: ReadonlyMap<string, string>;
+}
+
+/** The configured ports, or for each that is in use the next free one, which is said. */
+export async function claimAddresses(config: SupervisorConfig, claims: PortClaims, processes: readonly string[], say: (text: string) => void): Promise<Addresses> {
+  const claim = async (what: string, wanted: number, hosts?: readonly string[]) => {
+    const port = await claims.claim(wanted, hosts);
+    if (port !== wanted) say(`Port ${wanted} is in use: ${what} listens on ${port}.`);
+    return port;
+  };
+  const api = parseAddress(config.API_ADDR);
+  const metrics = new Map<string, string>();
+  const metricsAt = parseAddress(config.METRICS_ADDR);
+  for (const [index, name] of processes.entries()) {
+    metrics.set(name, formatAddress({ ...metricsAt, port: await claims.claim(metricsAt.port + index, [metricsAt.host]) }));
+  }
+  return {
+    api: { host: api.host, port: await claim('the API', api.port, [api.host]) },
+    database: config.DATABASE_URL ? config.DATABASE_PORT : await claim('the database', config.DATABASE_PORT),
+    temporal: config.TEMPORAL_ADDRESS ? { port: 0, uiPort: 0, httpPort: 0, metricsPort: 0 } : {
+      port: await claim('Temporal', config.TEMPORAL_PORT),
+      uiPort: await claim("Temporal's UI", config.TEMPORAL_UI_PORT),
+      httpPort: await anyFreePort(),
+      metricsPort: await anyFreePort(),
+    },
+    postgresGateway: await claimGateway(config.PG_GATEWAY_ADDR, claim),
+    metrics,
+  };
+}
+
+/** Addresses with one port keep one port (127.0.0.1 and ::1 are one gateway to a client); an address this machine lacks is left out. */
+async function claimGateway(texts: readonly string[], claim: (what: string, wanted: number, hosts: readonly string[]) => Promise<number>) {
+  const wanted = texts.map(parseAddress);
+  const usable = (await Promise.all(wanted.map(async (address) => ((await canListen(address.host)) ? [address] : [])))).flat();
+  const result: { host: string; port: number }[] = [];
+  for (const port of new Set(usable.map((address) => address.port))) {
+    const hosts = usable.filter((address) => address.port === port).map((address) => address.host);
+    const claimed = await claim('the Postgres gateway', port, hosts);
+    result.push(...hosts.map((host) => ({ host, port: claimed })));
+  }
+  if (result.length === 0) throw new Error(`This machine has none of the addresses of PG_GATEWAY_ADDR (${texts.join(', ')}).`);
+  return result;
+}
+
+export function parseAddress(text: string): { host: string; port: number } {
+  const at = text.lastIndexOf(':');
+  return { host: text.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(text.slice(at + 1)) };
+}
+
+export function formatAddress({ host, port }: { host: string; port: number }): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

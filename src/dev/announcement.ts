@@ -1,0 +1,78 @@
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { formatAddress, type Addresses } from './addresses';
+
+/** `.holdfast/dev.json` (design.md §7): what a script needs to use this installation. Null: what later parts bring, or what is not ours. */
+export interface DevFile {
+  readonly apiUrl: string;
+  readonly docsUrl: string;
+  readonly temporalUiUrl: string | null;
+  readonly dns: null;
+  readonly gateway: null;
+  readonly postgres: { readonly host: string; readonly port: number };
+  readonly smtp: null;
+  readonly captureUrl: null;
+  readonly processes: readonly { readonly name: string; readonly pid: number }[];
+  readonly demo: Demo;
+}
+
+export interface Demo {
+  readonly email: string;
+  readonly password: string;
+  readonly orgSlug: string;
+  readonly projectSlug: string;
+}
+
+export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean; demo: Demo; processes: DevFile['processes'] }): DevFile {
+  const apiUrl = `http://${formatAddress({ ...addresses.api, host: reachable(addresses.api.host) })}`;
+  const gateway = addresses.postgresGateway[0];
+  return {
+    apiUrl,
+    docsUrl: `${apiUrl}/docs`,
+    temporalUiUrl: facts.temporalIsOurs ? `http://127.0.0.1:${addresses.temporal.uiPort}` : null,
+    dns: null,
+    gateway: null,
+    postgres: { host: reachable(gateway?.host ?? ''), port: gateway?.port ?? 0 },
+    smtp: null,
+    captureUrl: null,
+    processes: facts.processes,
+    demo: facts.demo,
+  };
+}
+
+/** Appears whole or not at all; only its owner can read it. */
+export async function writeDevFile(file: string, content: DevFile): Promise<void> {
+  await rm(`${file}.new`, { force: true });
+  await writeFile(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  await rename(`${file}.new`, file);
+}
+
+/** What is printed when all is ready; every command works by copy and paste, one after the other. */
+export function welcome({ apiUrl, docsUrl, temporalUiUrl, postgres, demo }: DevFile, seconds: string): string {
+  const project = `${apiUrl}/v1/api/orgs/${demo.orgSlug}/projects/${demo.projectSlug}`;
+  return `
+Holdfast is ready (${seconds} s).
+
+  API            ${apiUrl}
+  Documentation  ${docsUrl}
+  Temporal UI    ${temporalUiUrl ?? 'at the server of TEMPORAL_ADDRESS'}
+  Postgres       ${postgres.host}:${postgres.port} (the gateway customers connect to)
+
+  Demo owner     ${demo.email}  password ${demo.password}
+  Organisation   ${demo.orgSlug}, project ${demo.projectSlug}
+
+Try in another terminal:
+
+  curl -s -c jar -H 'Content-Type: application/json' -d '{"email":"${demo.email}","password":"${demo.password}"}' ${apiUrl}/v1/api/auth/sign-in
+  curl -s -b jar -H 'Content-Type: application/json' -d '{"displayName":"First","plan":"trial"}' ${project}/postgres/services
+  curl -s -b jar ${project}/postgres/services
+  curl -s -b jar '${project}/postgres/services/<serviceId>/credentials?reveal=true'
+  psql '<connectionString>'
+
+Ctrl-C stops everything.
+`;
+}
+
+/** Where a client on this machine finds what listens on every address. */
+function reachable(host: string): string {
+  return host === '0.0.0.0' || host === '' ? '127.0.0.1' : host === '::' ? '::1' : host;
+}

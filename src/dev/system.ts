@@ -1,0 +1,206 @@
+import { existsSync } from 'node:fs';
+import { access, mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import type { SupervisorConfig } from '../config';
+import type { Log } from '../core/log';
+import { migrate } from '../db/migrate';
+import { bootstrapTemporal } from '../temporal/bootstrap';
+import { openTemporal } from '../temporal/connection';
+import { formatAddress, type Addresses } from './addresses';
+import { startChild } from './child';
+import { startEmbeddedPostgres } from './embedded-postgres';
+import type { Installation } from './installation';
+import { logLines } from './log-lines';
+import { step } from './progress';
+import { Supervised, type Running } from './supervised';
+import { findTemporalBinary } from './temporal-binary';
+import { startTemporalServer } from './temporal-server';
+
+/** Every process of ours, with the entry file it runs and what only it is told. */
+export const children = [
+  { name: 'api', entry: 'api.js', env: {} },
+  { name: 'edge-postgres-host', entry: 'edge.js', env: { EDGE_SERVES: 'postgres-host' } },
+  { name: 'edge-postgres', entry: 'edge.js', env: { EDGE_SERVES: 'postgres' } },
+  { name: 'worker', entry: 'worker.js', env: {} },
+] as const;
+
+/** Gateways first, so customers' connections end before what serves them; the database last. */
+const stopOrder = ['edge-postgres', 'worker', 'api', 'edge-postgres-host', 'temporal', 'database'];
+
+export interface SystemOptions {
+  readonly config: SupervisorConfig;
+  readonly given: Readonly<Record<string, string>>;
+  readonly installation: Installation;
+  readonly addresses: Addresses;
+  /** The repository. */
+  readonly root: string;
+  readonly log: Log;
+  readonly say: (text: string) => void;
+  /** Called whenever a process comes or goes. */
+  readonly changed: () => void;
+}
+
+/** All processes of one installation, in the order in which they need each other. */
+export class System {
+  private readonly units = new Map<string, Supervised<Running>>();
+  private stopping = false;
+
+  constructor(private readonly options: SystemOptions) {}
+
+  /** Name and pid of everything that runs now. */
+  processes(): { name: string; pid: number }[] {
+    return [...this.units.values()].flatMap(({ name, pid }) => (pid === undefined ? [] : [{ name, pid }]));
+  }
+
+  /** Resolves when every process does its work. Errors: one of them cannot be started; the others may be running. */
+  async start(): Promise<void> {
+    await mkdir(this.logDir, { recursive: true, mode: 0o700 });
+    const temporal = this.startTemporal();
+    temporal.catch(() => undefined);
+    const { DATABASE_URL } = this.options.config;
+    const databaseUrl = DATABASE_URL ?? (await this.startDatabase());
+    if (DATABASE_URL) await step('Waiting for the database', () => untilReachable(DATABASE_URL));
+    await step('Applying migrations', () => migrate(databaseUrl, join(this.options.root, 'prisma/migrations')));
+    const env = this.childEnvironment(databaseUrl);
+    const present = children.filter(({ entry }) => existsSync(join(this.options.root, 'dist/src', entry)));
+    const withoutTemporal = present.filter(({ name }) => name !== 'worker').map((child) => this.startOne(child, env));
+    const worker = temporal.then(() => Promise.all(present.filter(({ name }) => name === 'worker').map((child) => this.startOne(child, env))));
+    await step('Starting the processes', () => Promise.all([...withoutTemporal, worker]));
+    await step('Waiting until the API is ready', () => untilReady(`http://${formatAddress(this.options.addresses.api)}/readyz`));
+  }
+
+  /** Ends everything in order; nothing is left. A process that does not end in `graceMs` is killed. */
+  async stop(graceMs?: number): Promise<void> {
+    this.stopping = true;
+    for (const name of stopOrder) await this.units.get(name)?.stop(graceMs);
+  }
+
+  /** Ends everything now. */
+  async kill(): Promise<void> {
+    this.stopping = true;
+    await Promise.all([...this.units.values()].map((unit) => unit.stop(500)));
+  }
+
+  private get logDir(): string {
+    return join(this.options.installation.dir, 'logs');
+  }
+
+  private async supervise<R extends Running>(name: string, start: (spawned: (running: Running) => void) => Promise<R>): Promise<R> {
+    if (this.stopping) throw new Error('The system is being stopped.');
+    const { say, changed } = this.options;
+    const unit = new Supervised<R>({ name, start, say, changed });
+    this.units.set(name, unit);
+    return unit.start();
+  }
+
+  private async startDatabase(): Promise<string> {
+    const { installation, addresses, config, say } = this.options;
+    const { url } = await step('Starting PostgreSQL', () => this.supervise('database', (onSpawn) => startEmbeddedPostgres({
+      nativeDir: join(this.postgresDir, 'native'),
+      dataDir: join(installation.openDir, 'database'),
+      port: addresses.database,
+      password: installation.secrets.databasePassword,
+      logFile: join(this.logDir, 'database.log'),
+      user: config.PG_INITDB_USER,
+      say, onSpawn,
+    })));
+    return url;
+  }
+
+  private async startTemporal(): Promise<void> {
+    const { addresses, config, given, installation, root, say, log } = this.options;
+    if (config.TEMPORAL_ADDRESS) return step('Preparing Temporal', () => this.prepareTemporal(config.TEMPORAL_ADDRESS ?? '', log));
+    const binary = await step('Finding a Temporal server', () => findTemporalBinary({ env: given, root, say }));
+    const dbFile = join(installation.dir, 'temporal', 'temporal.db');
+    await mkdir(join(dbFile, '..'), { recursive: true, mode: 0o700 });
+    const logFile = join(this.logDir, 'temporal.log');
+    await step('Starting Temporal', () => this.supervise('temporal', async (onSpawn) => {
+      const server = await startTemporalServer({ binary, ...addresses.temporal, dbFile, logFile, onSpawn })
+        .catch(async (error: unknown) => {
+          await setAsideDamaged(dbFile, error, say);
+          throw error;
+        });
+      await this.prepareTemporal(server.address, log);
+      return server;
+    }));
+  }
+
+  private async prepareTemporal(address: string, log: Log): Promise<void> {
+    const { config, installation } = this.options;
+    const temporal = openTemporal({ address, namespace: config.TEMPORAL_NAMESPACE, identity: `supervisor@${installation.id}` });
+    try {
+      await bootstrapTemporal(temporal.connection, { namespace: config.TEMPORAL_NAMESPACE, retentionHours: config.TEMPORAL_RETENTION_HOURS, log });
+    } finally {
+      await temporal.close();
+    }
+  }
+
+  private startOne(child: (typeof children)[number], env: Readonly<Record<string, string>>): Promise<Running> {
+    const { addresses, root, say } = this.options;
+    const onLine = logLines(this.logDir, child.name, say);
+    const own = { METRICS_ADDR: addresses.metrics.get(child.name) ?? '', ...child.env };
+    return this.supervise(child.name, (spawned) => startChild({
+      name: child.name, entry: join(root, 'dist/src', child.entry), env: { ...env, ...own }, onLine, readyWithinMs: 90_000,
+    }, spawned));
+  }
+
+  private get postgresDir(): string {
+    return this.options.config.PG_DATA_DIR ?? join(this.options.installation.openDir, 'postgres');
+  }
+
+  /** What was given, completed by what this installation has made. */
+  private childEnvironment(databaseUrl: string): Record<string, string> {
+    const { config, given, installation: { id, dir, secrets }, addresses } = this.options;
+    return {
+      HOLDFAST_MASTER_KEY: secrets.masterKey,
+      AUTH_SECRET: secrets.authSecret,
+      DEMO_OWNER_PASSWORD: secrets.demoPassword,
+      HOLDFAST_INSTALLATION: id,
+      ...given,
+      HOLDFAST_MODE: 'development',
+      HOLDFAST_DATA_DIR: dir,
+      DATABASE_URL: databaseUrl,
+      TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS ?? `127.0.0.1:${addresses.temporal.port}`,
+      API_ADDR: formatAddress(addresses.api),
+      PG_DATA_DIR: this.postgresDir,
+      PG_GATEWAY_ADDR: addresses.postgresGateway.map(formatAddress).join(','),
+    };
+  }
+}
+
+async function untilReachable(url: string): Promise<void> {
+  for (const until = Date.now() + 60_000; ; await pause(250)) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return;
+    } catch (error) {
+      if (Date.now() > until) throw new Error('The database of DATABASE_URL cannot be reached.', { cause: error });
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+}
+
+async function untilReady(url: string): Promise<void> {
+  let last = 'no answer';
+  for (const until = Date.now() + 60_000; Date.now() < until; await pause(50)) {
+    const response = await fetch(url, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+    if (response?.ok) return void (await response.body?.cancel());
+    last = (await response?.text().catch(() => '')) ?? last;
+  }
+  throw new Error(`The API does not become ready: ${last}`);
+}
+
+/** A file that a power cut or a full disk has damaged is kept aside. What was accepted is in our database and is started again. */
+async function setAsideDamaged(dbFile: string, error: unknown, say: (text: string) => void): Promise<void> {
+  const damaged = error instanceof Error && /malformed|not a database|no such table|disk image|file is encrypted/i.test(error.message);
+  if (!damaged || !(await access(dbFile).then(() => true, () => false))) return;
+  const aside = `${dbFile}.damaged-${Date.now().toString(36)}`;
+  await rename(dbFile, aside);
+  for (const suffix of ['-wal', '-shm']) await rm(`${dbFile}${suffix}`, { force: true });
+  say(`Temporal's file was damaged: it is kept as ${aside}; Temporal begins anew and accepted work is started again.`);
+}
