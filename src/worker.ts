@@ -25,7 +25,7 @@ async function main(config: Config): Promise<void> {
   const workers = serveQueues({
     address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, queues: config.WORKER_QUEUES, buildId: config.WORKER_BUILD_ID,
     activities: createActivities(deps), interceptor: activityInterceptor({ database: core.db, log: core.log }), log: core.log,
-    prepare: () => prepare(deps),
+    prepare: (first) => prepare(deps, first),
     serving: taken,
   });
   const relay = startRelay({ ...deps, database: core.db });
@@ -40,15 +40,17 @@ async function main(config: Config): Promise<void> {
   announceReady({ metrics: metrics.address });
 }
 
-async function prepare({ config, temporal, log }: WorkerDeps): Promise<void> {
+async function prepare({ config, temporal, log }: WorkerDeps, first: boolean): Promise<void> {
   await bootstrapTemporal(temporal.connection, { namespace: config.TEMPORAL_NAMESPACE, retentionHours: config.TEMPORAL_RETENTION_HOURS, log });
-  await ensureSchedules(temporal.client, schedules);
+  await ensureSchedules(temporal.client, schedules, { correct: first });
 }
 
-async function readiness({ db }: WorkerDeps, workers: Workers): Promise<{ ok: boolean; checks: Record<string, string> }> {
+/** As of the API: the database decides. Temporal decides only until work was first taken from it. */
+async function readiness({ db, temporal }: WorkerDeps, workers: Workers): Promise<{ ok: boolean; checks: Record<string, string> }> {
   const database = await missingMigrations(db.pool, resolve('prisma/migrations'))
     .then((missing) => (missing.length === 0 ? 'ok' : `${missing.length} migrations not applied`), () => 'failed');
-  return { ok: database === 'ok' && workers.state === 'serving', checks: { database, temporal: workers.state === 'serving' ? 'ok' : workers.state } };
+  const answers = await temporal.within(1_000, () => temporal.connection.workflowService.getSystemInfo({})).then(() => 'ok', () => 'no answer');
+  return { ok: database === 'ok' && workers.state === 'serving', checks: { database, temporal: answers, workers: workers.state } };
 }
 
 runProcess(async () => main(loadConfig()));

@@ -1,14 +1,14 @@
 import { newId, type Id } from '../core/ids';
 import { execute, prepared, rows, type Database, type Db } from '../db/client';
 import type { Tx } from '../db/transaction';
-import type { Queue } from '../temporal/queues';
+import type { QueueInUse } from '../temporal/queues';
 
 export type OperationState = 'pending' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 export type Step = { name: string; state: 'running' | 'succeeded' | 'failed' | 'cancelled'; startedAt: string; finishedAt: string | null };
 
 export type OperationRow = {
   id: Id<'op'>; orgId: Id<'org'>; projectId: Id<'prj'> | null; kind: string; resourceId: string; state: OperationState; steps: Step[];
-  errorCode: string | null; errorMessage: string | null; workflow: string | null; workflowId: string | null; taskQueue: Queue | null;
+  errorCode: string | null; errorMessage: string | null; workflow: string | null; workflowId: string | null; taskQueue: QueueInUse | null;
   payload: Record<string, string | number>; summary: string; requestId: string | null; attempts: number;
   createdAt: Date; updatedAt: Date; startedAt: Date | null; finishedAt: Date | null;
 };
@@ -23,7 +23,7 @@ export type NewOperation = {
   summary: string;
   requestId: string | null;
   /** The workflow that carries it out; absent when the operation is settled by the request itself. Ids and generation only. */
-  start?: { workflow: string; workflowId: string; queue: Queue; payload: Record<string, string | number> };
+  start?: { workflow: string; workflowId: string; queue: QueueInUse; payload: Record<string, string | number> };
 };
 
 export const operationColumns = `id, org_id as "orgId", project_id as "projectId", kind, resource_id as "resourceId", state, steps,

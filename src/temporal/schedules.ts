@@ -1,6 +1,6 @@
-import { ScheduleAlreadyRunning, ScheduleOverlapPolicy, type Client } from '@temporalio/client';
+import { ScheduleAlreadyRunning, ScheduleNotFoundError, ScheduleOverlapPolicy, type Client, type ScheduleHandle } from '@temporalio/client';
 import { scheduleOptions } from './options';
-import type { Queue } from './queues';
+import type { QueueInUse } from './queues';
 import { searchAttributes } from './search-attributes';
 
 /** Work the platform does by itself, again and again. */
@@ -8,7 +8,7 @@ export type ScheduleDefinition = {
   /** No slash; from `scheduleIds`. */
   id: string;
   workflow: string;
-  queue: Queue;
+  queue: QueueInUse;
   product: string;
   every: string;
   /** In words, for Temporal's UI. */
@@ -17,17 +17,34 @@ export type ScheduleDefinition = {
   atStart?: boolean;
 };
 
-/** The schedules exist as defined, whoever made them and however they were. A paused one stays paused: an operator did that. */
-export async function ensureSchedules(client: Client, definitions: readonly ScheduleDefinition[]): Promise<void> {
+/**
+ * The schedules exist. `correct` also gives those that exist the present definition, once per start of a worker; a paused one
+ * stays paused: an operator did that.
+ */
+export async function ensureSchedules(client: Client, definitions: readonly ScheduleDefinition[], { correct }: { correct: boolean }): Promise<void> {
   for (const definition of definitions) {
     const handle = client.schedule.getHandle(definition.id);
-    try {
-      await client.schedule.create({ scheduleId: definition.id, ...optionsOf(definition) });
-    } catch (error) {
-      if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-      await handle.update((previous) => ({ ...optionsOf(definition), state: previous.state }));
-    }
-    if (definition.atStart) await handle.trigger(ScheduleOverlapPolicy.SKIP);
+    const made = !(await exists(handle)) && await create(client, definition);
+    if (!made && correct) await handle.update((previous) => ({ ...optionsOf(definition), state: previous.state }));
+    if (definition.atStart && (made || correct)) await handle.trigger(ScheduleOverlapPolicy.SKIP);
+  }
+}
+
+async function exists(handle: ScheduleHandle): Promise<boolean> {
+  return handle.describe().then(() => true, (error: unknown) => {
+    if (error instanceof ScheduleNotFoundError) return false;
+    throw error;
+  });
+}
+
+/** False when another worker was faster. */
+async function create(client: Client, definition: ScheduleDefinition): Promise<boolean> {
+  try {
+    await client.schedule.create({ scheduleId: definition.id, ...optionsOf(definition) });
+    return true;
+  } catch (error) {
+    if (error instanceof ScheduleAlreadyRunning) return false;
+    throw error;
   }
 }
 

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker, type ActivityInterceptorsFactory, type WorkerOptions } from '@temporalio/worker';
 import type { Log } from '../core/log';
 import { deploymentName, workerOptions } from './options';
-import type { Queue } from './queues';
+import { queuesInUse, type Queue } from './queues';
 
 export interface WorkerSetup {
   address: string;
@@ -15,8 +16,11 @@ export interface WorkerSetup {
   /** Turns Worker Versioning on. */
   buildId?: string | undefined;
   log: Log;
-  /** Runs with each new connection, before work is taken: namespace, search attributes, schedules. */
-  prepare(): Promise<void>;
+  /**
+   * Namespace, search attributes and schedules exist. Runs with each new connection before work is taken (`first`), and again
+   * every half minute: a Temporal that lost its data is made usable without a restart of ours.
+   */
+  prepare(first: boolean): Promise<void>;
   /** Work is taken now. Called again after an outage. */
   serving(): void;
 }
@@ -27,6 +31,7 @@ export interface Workers {
   stop(): Promise<void>;
 }
 
+const prepareEveryMs = 30_000;
 const retryMinMs = 250;
 const retryMaxMs = 5_000;
 
@@ -69,10 +74,20 @@ export function installRuntime(log: Log): void {
       trace: () => undefined,
       debug: (message, meta) => child.debug({ ...meta }, message),
       info: (message, meta) => child.debug({ ...meta }, message),
-      warn: (message, meta) => child.warn({ ...meta }, message),
+      warn: (message, meta) => child[isRepeatedRetry(meta) ? 'debug' : 'warn']({ ...meta }, message),
       error: (message, meta) => child.error({ ...meta }, message),
     },
   });
+}
+
+let retryLoggedAt = 0;
+
+/** While Temporal is away every poller complains several times a second: one line in 30 s says it. */
+function isRepeatedRetry(meta: object | undefined): boolean {
+  if (!meta || !('target' in meta) || meta.target !== 'temporalio_client::retry') return false;
+  if (Date.now() - retryLoggedAt < 30_000) return true;
+  retryLoggedAt = Date.now();
+  return false;
 }
 
 const levels = { TRACE: 'debug', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
@@ -80,20 +95,33 @@ const levels = { TRACE: 'debug', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ER
 async function serveOnce(setup: WorkerSetup, holder: { state: Workers['state']; workers: Worker[] }, signal: AbortSignal, began: () => void): Promise<void> {
   const connection = await NativeConnection.connect({ address: setup.address, grpcCompression: { codec: 'none' } });
   try {
-    await setup.prepare();
+    await setup.prepare(true);
     const options = optionsOf(setup, connection);
-    holder.workers = await Promise.all(setup.queues.map((taskQueue) => Worker.create({ ...options, taskQueue })));
-    if (signal.aborted) return;
+    const served = queuesInUse.filter((queue) => setup.queues.includes(queue));
+    holder.workers = await Promise.all(served.map((taskQueue) => Worker.create({ ...options, taskQueue })));
     const runs = holder.workers.map((worker) => worker.run().finally(() => holder.workers.forEach(shutDown)));
+    if (signal.aborted) holder.workers.forEach(shutDown);
     holder.state = 'serving';
     began();
-    setup.serving();
-    const ends = await Promise.allSettled(runs);
+    if (!signal.aborted) setup.serving();
+    const done = new AbortController();
+    const kept = keepPrepared(setup, AbortSignal.any([signal, done.signal]));
+    const ends = await Promise.allSettled(runs.length > 0 || signal.aborted ? runs : [once(signal, 'abort')]);
+    done.abort();
+    await kept;
     const broken = ends.find((end) => end.status === 'rejected');
     if (broken) throw broken.reason;
   } finally {
     holder.workers = [];
     await connection.close();
+  }
+}
+
+async function keepPrepared({ prepare, log }: WorkerSetup, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    await delay(prepareEveryMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    await prepare(false).catch((error: unknown) => log.warn({ err: error }, 'Temporal cannot be checked'));
   }
 }
 
