@@ -9,7 +9,10 @@ class Html {
 
 type Entry = { method: string; path: string; operation: OperationObject; id: string };
 
-/** The documentation as one page without script, made from the document alone. */
+/**
+ * The documentation as one page without script, made from the document alone. An operation's id stands inside its folded
+ * part: a browser opens what a link leads into.
+ */
 export function documentationPage(document: OpenApiDocument): string {
   const entries = Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods)
     .flatMap(([method, operation]) => (operation.operationId ? [{ method, path, operation, id: operation.operationId }] : [])));
@@ -47,8 +50,8 @@ function navItem({ method, operation, id }: Entry): Html {
 
 function entrySection({ method, path, operation, id }: Entry): Html {
   const body = operation.requestBody;
-  return html`<details id="${id}"><summary><span class="method ${method}">${method}</span><span class="path">${path}</span><span class="dim">${operation.summary}</span></summary><div>
-<p>${operation.description ?? ''}</p><p class="dim">${callerText(operation)}</p>
+  return html`<details><summary><span class="method ${method}">${method}</span><span class="path">${path}</span><span class="dim">${operation.summary}</span></summary><div id="${id}">
+<p>${prose(operation.description ?? '')}</p><p class="dim">${callerText(operation)}</p>
 ${operation.parameters.length > 0 ? html`<h3>Parameters</h3><table>${operation.parameters.map(parameterRow)}</table>` : ''}
 ${body ? html`<h3>Body${body.required ? '' : ' (optional)'}</h3>${schemaTable(body.content['application/json'].schema)}` : ''}
 ${Object.entries(operation.responses).map(([status, response]) => status < '300'
@@ -66,7 +69,7 @@ function callerText(operation: OperationObject): string {
 }
 
 function parameterRow({ name, in: where, required, description, schema }: Parameter): Html {
-  return html`<tr><td><code>${name}</code></td><td><span class="type">${typeText(schema)}, ${where}${required ? ', required' : ''}</span> ${description ?? ''}</td></tr>`;
+  return html`<tr><td><code>${name}</code></td><td><span class="type">${typeText(schema)}, ${where}${required ? ', required' : ''}</span> ${prose(description ?? '')}</td></tr>`;
 }
 
 /** Members of an object, nested ones inside their row; named schemas are links. */
@@ -81,8 +84,9 @@ function schemaTable(schema: JsonSchema): Html {
 
 function memberRow(name: string, member: JsonSchema, required: boolean): Html {
   const inner = isNode(member['items']) ? member['items'] : member;
-  const description = typeof member['description'] === 'string' ? member['description'] : '';
-  return html`<tr><td><code>${name}</code></td><td><span class="type">${typeText(member)}${required ? '' : ', optional'}</span> ${description}${isNode(inner['properties']) ? schemaTable(inner) : ''}</td></tr>`;
+  const shown = [inner, ...asNodes(inner['anyOf'])].find((choice) => isNode(choice['properties']));
+  const description = typeof member['description'] === 'string' ? prose(member['description']) : '';
+  return html`<tr><td><code>${name}</code></td><td><span class="type">${typeText(member)}${required ? '' : ', optional'}</span> ${description}${shown ? schemaTable(shown) : ''}</td></tr>`;
 }
 
 function typeText(schema: JsonSchema): Html {
@@ -105,6 +109,11 @@ function boundsText({ minimum, maximum, minLength, maxLength }: JsonSchema): str
   const unit = minLength !== undefined || maxLength !== undefined ? ' characters' : '';
   if (low != null && high != null) return `, ${low} to ${high}${unit}`;
   return low != null ? `, at least ${low}${unit}` : high != null ? `, at most ${high}${unit}` : '';
+}
+
+/** Words between backquotes are code. */
+function prose(text: string): Html {
+  return html`${text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`;
 }
 
 function asNodes(value: unknown): JsonSchema[] {

@@ -13,7 +13,7 @@ a { color: var(--link); text-decoration: none; } a:hover { text-decoration: unde
 code, .path { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, monospace; } code { background: var(--soft); border-radius: 3px; padding: .05rem .25rem; overflow-wrap: anywhere; }
 pre { background: var(--soft); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto; } pre code { padding: 0; background: none; }
 details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; } details > summary { cursor: pointer; padding: .5rem .8rem; display: flex; flex-wrap: wrap; gap: .2rem .7rem; align-items: baseline; }
-details > div { padding: 0 1rem 1rem; border-top: 1px solid var(--line); } details:target { border-color: var(--link); }
+details > div { padding: 0 1rem 1rem; border-top: 1px solid var(--line); } details:has(:target) { border-color: var(--link); } :target { scroll-margin-top: 4rem; }
 .path { overflow-wrap: anywhere; } .dim { color: var(--dim); } .method { font: 700 11px/1.6 ui-monospace, monospace; width: 3.4rem; flex: none; text-transform: uppercase; }
 .get { color: var(--get); } .post { color: var(--post); } .put, .patch { color: var(--put); } .delete { color: var(--delete); }
 table { border-collapse: collapse; width: 100%; font-size: 14px; } td { border-top: 1px solid var(--line); padding: .3rem .6rem .3rem 0; vertical-align: top; } td:first-child { width: 15rem; } td table td:first-child { width: 12rem; } .type { color: var(--dim); }
