@@ -101,7 +101,7 @@ function typeText(schema: JsonSchema): Html {
   if ('const' in schema) return html`<code>${String(schema['const'])}</code>`;
   if (isNode(items)) return html`list of ${typeText(items)}`;
   const name = Array.isArray(type) ? type.join(' or ') : typeof type === 'string' ? type : 'any';
-  return html`${name}${format ? ` (${String(format)})` : ''}${boundsText(schema)}`;
+  return html`${name}${typeof format === 'string' ? ` (${format})` : ''}${boundsText(schema)}`;
 }
 
 function boundsText({ minimum, maximum, minLength, maxLength }: JsonSchema): string {

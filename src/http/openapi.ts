@@ -119,8 +119,9 @@ function responsesOf(operation: Described, writer: SchemaWriter): Record<string,
 function enveloped(schema: JsonSchema): JsonSchema {
   const ok = { type: 'boolean', const: true };
   const { type, properties, required, ...rest } = schema;
+  const names: unknown[] = Array.isArray(required) ? required : [];
   if (type !== 'object' || typeof properties !== 'object') return { allOf: [{ type: 'object', properties: { ok }, required: ['ok'] }, schema] };
-  return { type, properties: { ok, ...properties }, required: ['ok', ...(Array.isArray(required) ? required : [])], ...rest };
+  return { type, properties: { ok, ...properties }, required: ['ok', ...names], ...rest };
 }
 
 function failure(status: number, codes: readonly ErrorCode[]): ResponseObject {
