@@ -89,11 +89,16 @@ async function settle(failed: ((failure: JobFailure) => Promise<void>) | undefin
   }
 }
 
-/** The code and the sentence a customer may read; what is not ours has neither. */
+/**
+ * The code and the sentence a customer may read; what is not ours has neither. Attempts that ran out of time are told as
+ * that: Temporal gives the last failure when the next attempt would come too late.
+ */
 export function failureOf(error: unknown): JobFailure {
   if (isCancellation(error)) return { code: 'internal_error', message: 'The job was cancelled.', cancelled: true };
   const cause = error instanceof ActivityFailure ? error.cause : error;
-  if (cause instanceof TimeoutFailure) return { code: 'deadline_exceeded', message: 'The job did not end in time.', cancelled: false };
+  if (cause instanceof TimeoutFailure || (error instanceof ActivityFailure && error.retryState === 'TIMEOUT')) {
+    return { code: 'deadline_exceeded', message: 'The job did not end in time.', cancelled: false };
+  }
   if (cause instanceof ApplicationFailure && isErrorCode(cause.type)) return { code: cause.type, message: cause.message, cancelled: false };
   return { code: 'internal_error', message: 'The job failed for an internal reason.', cancelled: false };
 }
