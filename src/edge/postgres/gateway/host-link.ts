@@ -1,0 +1,85 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { JsonLineClient } from '../../../core/json-lines';
+import { AppError } from '../../../core/errors';
+import type { Log } from '../../../core/log';
+import { hostAnswers } from '../../../postgres/host-schemas';
+
+const wakeMs = 15_000;
+const retryMs = 100;
+
+type Held = { sessions: number; port: Promise<number> };
+
+/**
+ * The gateway's leases on running instances: one per service, from its first session to its last. They live with the
+ * connection to the instance host; when that breaks they are taken again, and sessions go on meanwhile.
+ */
+export class HostLink {
+  private readonly held = new Map<string, Held>();
+  private readonly client: JsonLineClient;
+  private renewing = false;
+  private closed = false;
+
+  constructor(runDir: string, private readonly log: Log) {
+    this.client = new JsonLineClient(join(runDir, 'gateway.sock'), () => void this.renew());
+  }
+
+  /** Port of the service's running server; to be given back with `leave`. Errors: `not_found`; `backend_error` after 15 s. */
+  async enter(serviceId: string): Promise<number> {
+    const held = this.held.get(serviceId) ?? { sessions: 0, port: this.acquire(serviceId) };
+    this.held.set(serviceId, held);
+    held.sessions += 1;
+    try {
+      return await held.port;
+    } catch (error) {
+      this.leave(serviceId);
+      throw error;
+    }
+  }
+
+  /** The server did not answer at its port: it may have died. Asks again, once for all who find out at the same time. */
+  again(serviceId: string, failed: Promise<number> | undefined = this.held.get(serviceId)?.port): Promise<number> {
+    const held = this.held.get(serviceId);
+    if (!held) return this.acquire(serviceId);
+    if (held.port === failed) held.port = this.acquire(serviceId);
+    return held.port;
+  }
+
+  leave(serviceId: string): void {
+    const held = this.held.get(serviceId);
+    if (!held || --held.sessions > 0) return;
+    this.held.delete(serviceId);
+    this.client.call('release', { serviceId }, hostAnswers.release, 5_000).catch(() => undefined); // with the connection the lease is gone as well
+  }
+
+  close(): void {
+    this.closed = true;
+    this.client.close();
+  }
+
+  /** A host that restarts is waited for; a refusal is final. */
+  private async acquire(serviceId: string): Promise<number> {
+    const until = performance.now() + wakeMs;
+    for (;;) {
+      try {
+        return (await this.client.call('acquire', { serviceId }, hostAnswers.acquire, Math.max(1, until - performance.now()))).port;
+      } catch (error) {
+        if (this.closed || (error instanceof AppError && error.code === 'not_found') || performance.now() + retryMs > until) throw error;
+        await delay(retryMs);
+      }
+    }
+  }
+
+  private async renew(): Promise<void> {
+    if (this.renewing || this.closed || this.held.size === 0) return;
+    this.renewing = true;
+    try {
+      for (const [serviceId, held] of this.held) {
+        const port = this.acquire(serviceId);
+        await port.then(() => { held.port = port; }, (error: unknown) => this.log.warn({ err: error, serviceId }, 'a lease on a Postgres instance was lost'));
+      }
+    } finally {
+      this.renewing = false;
+    }
+  }
+}
