@@ -2,7 +2,7 @@ import { AppError, notFound } from '../core/errors';
 import type { ServiceRow } from './store/services';
 
 /** What billing counts: services of a plan in a project (contract billing.md §1). */
-export const quotaResource = 'services';
+export const quotaResource = 'postgres.services';
 
 export function noService(): AppError {
   return notFound('Postgres service');

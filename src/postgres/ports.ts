@@ -59,3 +59,14 @@ export interface PostgresBackend {
   dropBackup(serviceId: string, backupId: string): Promise<void>;
   inventory(hostId: string): Promise<InventoryItem[]>;
 }
+
+/** What a customer uses to get in; `trust` is what their client checks the gateway with. */
+export type CustomerLogin = {
+  host: string; port: number; database: string; user: string; password: string; caCertificate: string | null; timeoutMs: number;
+};
+
+/** A customer's own way in: over the public address with TLS, with nothing the platform knows beside it. */
+export interface PostgresCustomer {
+  /** Logged in, created, inserted, read and dropped. Errors: `verification_failed`; what the server said stays in `cause`. */
+  prove(login: CustomerLogin): Promise<void>;
+}

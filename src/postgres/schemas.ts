@@ -6,8 +6,6 @@ import { allowedCidrsMax, readCidr } from './networks';
 import { accessModes, plans } from './rules';
 import { phases, statuses, statusReasons, storageStates } from './state';
 
-export const serviceParams = z.object({ serviceId: z.string() });
-
 const cidr = z.string().max(50).transform((text, context) => {
   const read = readCidr(text.trim());
   if ('cidr' in read) return read.cidr;

@@ -10,14 +10,15 @@ export type Run = { serviceId: string; operationId: string; generation: number }
 export const provisionSeconds = 120;
 
 /**
- * Provisioning goes on in this phase; the first one sets the deadline. Null when a newer intent owns the service. Phases
- * inform a reader: they are written without waiting for the disk.
+ * Provisioning goes on in this phase; the first one sets the deadline. Null when a newer intent owns the service.
+ * `alone`: the statement is its own transaction and need not wait for the disk, because a phase only informs a reader.
  */
-export async function enterPhase(db: Db, run: Run, phase: Phase): Promise<ServiceRow | null> {
-  const [row] = await rows<ServiceRow>(db, `with lax as materialized (select set_config('synchronous_commit', 'off', true))
+export async function enterPhase(db: Db, run: Run, phase: Phase, commit: 'alone' | 'together' = 'alone'): Promise<ServiceRow | null> {
+  const mode = commit === 'alone' ? `set_config('synchronous_commit', 'off', true)` : `''`;
+  const [row] = await rows<ServiceRow>(db, `with mode as materialized (select ${mode})
     update postgres_service s set phase = $3, updated_at = now(),
       deadline_at = case when s.phase is null then now() + ${provisionSeconds} * interval '1 second' else s.deadline_at end
-    from lax where s.id = $1 and s.generation = $2::int and s.status = 'provisioning' returning ${serviceColumns}, null as "operationId"`,
+    from mode where s.id = $1 and s.generation = $2::int and s.status = 'provisioning' returning ${serviceColumns}, null as "operationId"`,
   run.serviceId, run.generation, phase);
   return row ?? null;
 }
@@ -68,6 +69,12 @@ export function setDeleted(tx: Tx, run: Run, undeleteHours: number): Promise<boo
   return changed(tx, `update postgres_service set status = 'deleted', deleted_at = now(), deadline_at = null, compute = 'stopped', updated_at = now(),
       recoverable_until = case when host_id is null then null when purge then now() else now() + $3::int * interval '1 hour' end
     where ${owned} and status = 'deleting'`, run, undeleteHours);
+}
+
+/** Services past their deadline, oldest first. */
+export function findOverdue(db: Db, limit: number): Promise<(Pick<ServiceRow, 'id' | 'orgId' | 'projectId' | 'status'> & { deadlineAt: Date })[]> {
+  return rows(db, `select id, org_id as "orgId", project_id as "projectId", status, deadline_at as "deadlineAt" from postgres_service
+    where deadline_at < now() order by deadline_at limit $1::int`, limit);
 }
 
 const owned = 'id = $1 and generation = $2::int';

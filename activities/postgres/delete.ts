@@ -1,0 +1,81 @@
+import { isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
+import { TryLater } from '../../src/core/job-errors';
+import { inTransaction } from '../../src/db/transaction';
+import { markDeleted } from '../../src/postgres/deletion';
+import { destroyCredentials } from '../../src/postgres/store/credentials';
+import { releaseHost } from '../../src/postgres/store/hosts';
+import { lockRun, type Run } from '../../src/postgres/store/runs';
+import type { ServiceRow } from '../../src/postgres/store/services';
+import { workflowIds } from '../../src/temporal/ids';
+import { isPlaced, onBackend, ownedBy, refOf, requireRun, type PostgresActivityDeps } from './work';
+
+const ending = ['deleting', 'deleted'] as const;
+/** A provisioning that is undone destroys as well; what is available is never destroyed but by a deletion. */
+const undoing = ['provisioning', 'failed', ...ending] as const;
+const cancelMs = 2_000;
+
+/** What a deletion does, and the undo of provisioning (contract postgres.md §5.3). Absent is success; every one is safe twice. */
+export function createDeleteActivities(deps: PostgresActivityDeps) {
+  return {
+    /** Sessions are cut, nobody gets in, and no work of a lower generation can change that. `retain`: there is data worth keeping. */
+    async blockAccess(run: Run): Promise<{ retain: boolean }> {
+      const service = await requireRun(deps, run, ending);
+      if (!isPlaced(service)) return { retain: false };
+      await onBackend(deps, run, () => deps.postgresBackend.setAccessMode({ ...refOf(service), mode: 'blocked', stop: false }));
+      return { retain: service.availableAt !== null && !service.purge };
+    },
+
+    /** Other runs for the service are told to end; what they still do is refused by guard and fence. */
+    async cancelOtherRuns(run: Run): Promise<void> {
+      await requireRun(deps, run, ending);
+      const { client, within } = deps.temporal;
+      try {
+        await within(cancelMs, () => client.workflow.getHandle(workflowIds.provisionPostgres(run.serviceId)).cancel());
+      } catch (error) {
+        if (!isAbsent(error)) throw new TryLater('Temporal did not take the cancellation.', { cause: error });
+      }
+    },
+
+    /** Nothing runs; the data is kept where an undelete finds it. */
+    async retainInstance(run: Run): Promise<void> {
+      const service = await requireRun(deps, run, ending);
+      if (isPlaced(service)) await onBackend(deps, run, () => deps.postgresBackend.destroy({ ...refOf(service), retain: true }));
+    },
+
+    /** Nothing of the instance is left and its room is free. */
+    async destroyInstance(run: Run): Promise<void> {
+      const service = await requireRun(deps, run, undoing);
+      if (!isPlaced(service)) return;
+      const generation = fenceOf(service);
+      await onBackend(deps, run, () => deps.postgresBackend.destroy({ ...refOf(service), generation, retain: false }));
+      await inTransaction(deps.db, async (tx) => {
+        ownedBy(await lockRun(tx, run, undoing));
+        await releaseHost(tx, run.serviceId);
+      });
+    },
+
+    /** No secret of the service is left with us. */
+    async destroyCredentials(run: Run): Promise<void> {
+      await inTransaction(deps.db, async (tx) => {
+        ownedBy(await lockRun(tx, run, undoing));
+        await destroyCredentials(tx, run.serviceId);
+      });
+    },
+
+    async markDeleted(run: Run): Promise<void> {
+      await markDeleted(deps, run);
+    },
+  };
+}
+
+/**
+ * An undo speaks for the next generation: a call of the undone run that arrives late is refused, and the next intent,
+ * which has that generation, is not.
+ */
+function fenceOf({ status, generation }: ServiceRow): number {
+  return status === 'provisioning' || status === 'failed' ? generation + 1 : generation;
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof WorkflowNotFoundError || (isGrpcServiceError(error) && error.code === 5);
+}

@@ -1,0 +1,11 @@
+import { createDeleteActivities } from './delete';
+import { createProvisionActivities } from './provision';
+import type { PostgresActivityDeps } from './work';
+
+export type { PostgresActivityDeps } from './work';
+export type PostgresActivities = ReturnType<typeof createPostgresActivities>;
+
+/** Activities on the queue `postgres`; their names are the steps of the operations. */
+export function createPostgresActivities(deps: PostgresActivityDeps) {
+  return { ...createProvisionActivities(deps), ...createDeleteActivities(deps) };
+}

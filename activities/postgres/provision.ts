@@ -1,0 +1,170 @@
+import { AppError } from '../../src/core/errors';
+import { inTransaction } from '../../src/db/transaction';
+import { markAvailable, markProvisionFailed, type ProvisionFailure } from '../../src/postgres/provisioning';
+import { namesOf, newPassword, planLimits, scramVerifier } from '../../src/postgres/rules';
+import { findCredentials, secretAad, storeSecret, type CredentialRow } from '../../src/postgres/store/credentials';
+import { releaseHost, reserveHost } from '../../src/postgres/store/hosts';
+import { enterPhase, lockRun, openAccess, setInstanceRef, setInstanceRunning, type Run } from '../../src/postgres/store/runs';
+import type { ServiceRow } from '../../src/postgres/store/services';
+import { ownedBy, onBackend, placed, refOf, requireRun, retryable, type PostgresActivityDeps } from './work';
+
+/** Longest a local provisioning may take; the ordinary steps go on from what it left. */
+const fromPoolMs = 2_500;
+const proofLastsMs = 86_400_000;
+
+/** What provisioning does, step by step (contract postgres.md §5.3). Every one is safe twice and gives way to a newer intent. */
+export function createProvisionActivities(deps: PostgresActivityDeps) {
+  const activities = {
+    /** All five steps in a row when an instance is ready; otherwise, or on any error, `cold`. */
+    async provisionFromPool(run: Run): Promise<'available' | 'cold'> {
+      try {
+        await activities.ensurePlacement(run);
+        if (!await withinMs(fromPoolMs, activities.ensureInstance(run))) return 'cold';
+        await activities.ensureAccess(run);
+        await activities.verifyAccess(run);
+        await activities.markAvailable(run);
+        return 'available';
+      } catch (error) {
+        deps.log.info({ err: error, serviceId: run.serviceId }, 'provisioning goes on step by step');
+        return 'cold';
+      }
+    },
+
+    /** Room is reserved on a host, and the host knows. Errors: `no_capacity` when no host of the region has room. */
+    async ensurePlacement(run: Run): Promise<void> {
+      const full: string[] = [];
+      for (;;) {
+        const hostId = await reserve(deps, run, full);
+        try {
+          const service = placed(await requireRun(deps, run, ['provisioning']));
+          const { instanceRef } = await onBackend(deps, run, () => deps.postgresBackend.place(refOf(service)));
+          ownedBy(await setInstanceRef(deps.db.prisma, run, instanceRef));
+          return;
+        } catch (error) {
+          if (!(error instanceof AppError) || error.code !== 'no_capacity') throw error;
+          await activities.releasePlacement(run);
+          full.push(hostId);
+        }
+      }
+    },
+
+    /** An instance bound to this service runs. */
+    async ensureInstance(run: Run): Promise<void> {
+      const service = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'initializing')));
+      const { systemId } = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(refOf(service)));
+      ownedBy(await setInstanceRunning(deps.db.prisma, run, systemId));
+    },
+
+    /** The password is sealed and stored, and only then its verifier sent; a repeat sends the stored one. */
+    async ensureAccess(run: Run): Promise<void> {
+      const service = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'configuring')));
+      const { login, verifierSealed } = await ensureSecret(deps, run);
+      const limits = planLimits[service.plan];
+      const verifier = deps.secrets.open(verifierSealed ?? '', verifierAad(run.serviceId, login));
+      await onBackend(deps, run, () => deps.postgresBackend.ensureAccess({
+        ...refOf(service), endSessionsOf: [],
+        logins: [{ name: login, verifier, connectionLimit: limits.connections, validUntil: null, enabled: true }],
+      }));
+      ownedBy(await openAccess(deps.db.prisma, run));
+    },
+
+    /**
+     * The customer's own login works at the public address with TLS. An instance whose login the pool has proven within a
+     * day is asked whether it has the verifier and is open. Errors: `verification_failed`, tried again.
+     */
+    async verifyAccess(run: Run): Promise<void> {
+      const service = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'verifying')));
+      const credential = await requireSecret(deps, run);
+      if (await isProven(deps, service, credential)) return;
+      const { host, port } = deps.publicGateway.addressOf(service);
+      if (host === null || port === null || credential.secretSealed === null) throw new AppError('verification_failed', 'The service has no public address.');
+      const { caCertificate } = await deps.publicGateway.trust();
+      const password = deps.secrets.open(credential.secretSealed, secretAad(credential));
+      const { database } = namesOf(service.id, service.isolation);
+      try {
+        await deps.postgresCustomer.prove({ host, port, database, user: credential.login, password, caCertificate, timeoutMs: 10_000 });
+      } catch (error) {
+        await requireRun(deps, run, ['provisioning']);
+        throw retryable(error);
+      }
+    },
+
+    async markAvailable(run: Run): Promise<void> {
+      await markAvailable(deps, run);
+    },
+
+    /** Undo of placing: nothing is reserved. */
+    async releasePlacement(run: Run): Promise<void> {
+      await inTransaction(deps.db, async (tx) => {
+        ownedBy(await lockRun(tx, run, ['provisioning', 'failed']));
+        await releaseHost(tx, run.serviceId);
+      });
+    },
+
+    /** Settles the service and its operation as failed, or as cancelled by an operator. */
+    async markProvisionFailed(input: Run & { failure: ProvisionFailure }): Promise<void> {
+      await markProvisionFailed(deps, input, input.failure);
+    },
+  };
+  return activities;
+}
+
+/** The run has begun and its service has a host, with the row locked so that a DELETE comes before or after, never between. */
+function reserve(deps: PostgresActivityDeps, run: Run, except: readonly string[]): Promise<string> {
+  return inTransaction(deps.db, async (tx) => {
+    const service = ownedBy(await enterPhase(tx, run, 'placing', 'together'));
+    if (service.hostId !== null) return service.hostId;
+    const { region, plan } = service;
+    const backend = deps.postgresBackend.name;
+    const hostId = await reserveHost(tx, { serviceId: run.serviceId, region, backend, bytes: planLimits[plan].storageBytes, except });
+    if (hostId === null) throw new AppError('no_capacity', 'No host of the region has room.');
+    return hostId;
+  });
+}
+
+async function ensureSecret(deps: PostgresActivityDeps, run: Run): Promise<CredentialRow> {
+  const found = await findCredentials(deps.db.prisma, run.serviceId);
+  if (found?.latest.state === 'current') return found.latest;
+  if (found?.latest.state !== 'pending') throw new AppError('backend_error', 'The service has no credential to give.');
+  const { version, login } = found.latest;
+  const password = newPassword();
+  const secretSealed = deps.secrets.seal(password, secretAad({ serviceId: run.serviceId, login, version }));
+  const verifierSealed = deps.secrets.seal(scramVerifier(password), verifierAad(run.serviceId, login));
+  const stored = await inTransaction(deps.db, async (tx) => {
+    ownedBy(await lockRun(tx, run, ['provisioning']));
+    return storeSecret(tx, { serviceId: run.serviceId, version, secretSealed, verifierSealed });
+  });
+  return ownedBy(stored);
+}
+
+async function requireSecret(deps: PostgresActivityDeps, run: Run): Promise<CredentialRow> {
+  const found = await findCredentials(deps.db.prisma, run.serviceId);
+  if (found?.latest.state !== 'current') throw new AppError('backend_error', 'The service has no password.');
+  return found.latest;
+}
+
+/** What a full proof would show again, read back from the server itself; whatever is in doubt is proven in full. */
+async function isProven(deps: PostgresActivityDeps, service: ServiceRow & { hostId: string }, { login, verifierSealed }: CredentialRow): Promise<boolean> {
+  const seen = await deps.postgresBackend.observe(refOf(service)).catch(() => null);
+  if (!seen?.provenAt || verifierSealed === null || Date.now() - Date.parse(seen.provenAt) > proofLastsMs) return false;
+  return seen.compute === 'running' && seen.mode === 'full' && seen.verifiers[login] === deps.secrets.open(verifierSealed, verifierAad(service.id, login));
+}
+
+function verifierAad(serviceId: string, login: string): string {
+  return `${serviceId}|${login}|verifier`;
+}
+
+/** True when it was done in time; what is not goes on in the background and is joined by the next attempt. */
+async function withinMs(ms: number, work: Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  work.catch(() => undefined);
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+

@@ -1,0 +1,36 @@
+import type { Config } from '../config';
+import { namesOf } from './rules';
+import type { PublicGateway } from './service';
+import type { Trust } from './view';
+
+type GatewayConfig = Pick<Config, 'PG_GATEWAY_ADDR' | 'PG_GATEWAY_DOMAIN' | 'PG_GATEWAY_CERT_FILE'>;
+/** The installation's own authority: its certificate, and the file clients of this machine find it in. */
+export type Authority = { certificate: () => Promise<string>; file: string };
+
+/** Where the Postgres gateway is reached, from configuration alone: known before an instance exists and after a port has moved. */
+export function createPublicGateway(config: GatewayConfig, authority: Authority): PublicGateway {
+  const [first = ''] = config.PG_GATEWAY_ADDR;
+  const colon = first.lastIndexOf(':');
+  const port = Number(first.slice(colon + 1));
+  const loopback = /^(127\.|localhost$|\[::1\]$)/.test(first.slice(0, colon));
+  let trust: Promise<Trust> | undefined;
+  return {
+    addressOf: ({ id, region, host, port: ownPort }) => {
+      if (host !== null) return { host, port: ownPort };
+      return { host: config.PG_GATEWAY_DOMAIN ? `${namesOf(id).label}.${region}.${config.PG_GATEWAY_DOMAIN}` : 'localhost', port };
+    },
+    trust: () => {
+      trust ??= trustOf(config, authority, loopback);
+      trust.catch(() => {
+        trust = undefined;
+      });
+      return trust;
+    },
+  };
+}
+
+/** Contract postgres.md §1.2: clients verify our own authority; an operator's public certificate they know already. */
+async function trustOf(config: GatewayConfig, authority: Authority, loopback: boolean): Promise<Trust> {
+  if (config.PG_GATEWAY_CERT_FILE) return { sslmode: 'require', caCertificate: null, rootCertPath: null };
+  return { sslmode: 'verify-full', caCertificate: await authority.certificate(), rootCertPath: loopback ? authority.file : null };
+}
