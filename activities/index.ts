@@ -1,10 +1,12 @@
+import { createPostgresActivities, type PostgresActivityDeps } from './postgres';
 import { createSystemActivities, type SystemActivityDeps } from './system';
 
-export type ActivityDeps = SystemActivityDeps;
+export type ActivityDeps = SystemActivityDeps & PostgresActivityDeps;
 
 /** Every activity of every product; a worker registers them all, its queues decide which it is asked for. Names are public. */
 export function createActivities(deps: ActivityDeps) {
   return {
+    ...createPostgresActivities(deps),
     ...createSystemActivities(deps),
   };
 }

@@ -1,3 +1,5 @@
+import { EmbeddedBackend } from './adapters/postgres-backend/embedded';
+import { pgCustomer } from './adapters/postgres-customer/pg';
 import type { Config } from './config';
 import { systemClock, type Clock } from './core/clock';
 import { Cursors } from './core/cursor';
@@ -5,7 +7,9 @@ import { createLog, type Log } from './core/log';
 import { createMetrics, type Metrics } from './core/metrics';
 import { Secrets } from './core/secrets';
 import { openDatabase, type Database } from './db/client';
+import { ensureInstallationCa } from './db/installation-ca';
 import { createListener, type Listener } from './db/listen';
+import { authorityFile, postgresDirectories } from './edge/postgres/directories';
 import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
 import { createLimiter } from './http/rate-limit';
@@ -14,6 +18,10 @@ import { createAlerts, type Alerts } from './operations/alerts';
 import { createDispatcher, type Dispatcher } from './operations/dispatcher';
 import type { ReconcileRule } from './operations/reconcile';
 import { createOperationWatch, type OperationWatch } from './operations/watch';
+import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
+import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
+import { postgresReconcileRule } from './postgres/reconcile';
+import type { PublicGateway } from './postgres/service';
 import { openTemporal, type Temporal } from './temporal/connection';
 import { scheduleIds } from './temporal/ids';
 import type { ScheduleDefinition } from './temporal/schedules';
@@ -46,6 +54,7 @@ export function openCore(config: Config, process: string): CoreDeps {
 
 /** What operations, the frame and the products' services need in the API process. */
 export interface AppDeps extends CoreDeps, RouteDeps {
+  readonly config: Config;
   readonly engine: Engine;
   readonly temporal: Temporal;
   readonly dispatcher: Dispatcher;
@@ -59,6 +68,7 @@ export function openApi(core: CoreDeps): AppDeps {
   const sessions = { db, engine, config };
   return {
     ...core, engine, temporal,
+    publicGateway: publicGatewayOf(core),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),
     limiter: createLimiter(db),
@@ -79,6 +89,9 @@ export interface WorkerDeps extends CoreDeps {
   readonly alerts: Alerts;
   /** One line per product that has transitional rows. */
   readonly reconcileRules: readonly ReconcileRule[];
+  readonly postgresBackend: PostgresBackend;
+  readonly postgresCustomer: PostgresCustomer;
+  readonly publicGateway: PublicGateway;
 }
 
 export function openWorker(core: CoreDeps): WorkerDeps {
@@ -87,7 +100,10 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     ...core,
     temporal: temporalOf(config, 'worker'),
     alerts: createAlerts({ appendAudit, metrics, log }),
-    reconcileRules: [],
+    reconcileRules: [postgresReconcileRule],
+    postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),
+    postgresCustomer: pgCustomer,
+    publicGateway: publicGatewayOf(core),
   };
 }
 
@@ -95,6 +111,13 @@ export function openWorker(core: CoreDeps): WorkerDeps {
 export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.reconcile, workflow: 'reconcile', queue: 'system', product: 'system', every: '5 minutes', summary: 'Find accepted work without a run, and missed deadlines', atStart: true },
 ];
+
+/** Clients check the Postgres gateway with the installation's own authority; the edge process writes it to this file. */
+function publicGatewayOf({ config, db, secrets }: CoreDeps): PublicGateway {
+  return createPublicGateway(config, {
+    certificate: async () => (await ensureInstallationCa(db.prisma, secrets)).certificate, file: authorityFile(postgresDirectories(config)),
+  });
+}
 
 function temporalOf(config: Config, process: string): Temporal {
   return openTemporal({ address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, identity: `${process}@${config.HOLDFAST_INSTALLATION}` });

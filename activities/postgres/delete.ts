@@ -1,7 +1,7 @@
 import { isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
 import { TryLater } from '../../src/core/job-errors';
 import { inTransaction } from '../../src/db/transaction';
-import { markDeleted } from '../../src/postgres/deletion';
+import { markDeleted } from '../../src/postgres/service';
 import { destroyCredentials } from '../../src/postgres/store/credentials';
 import { releaseHost } from '../../src/postgres/store/hosts';
 import { lockRun, type Run } from '../../src/postgres/store/runs';
@@ -17,55 +17,54 @@ const cancelMs = 2_000;
 /** What a deletion does, and the undo of provisioning (contract postgres.md §5.3). Absent is success; every one is safe twice. */
 export function createDeleteActivities(deps: PostgresActivityDeps) {
   return {
-    /** Sessions are cut, nobody gets in, and no work of a lower generation can change that. `retain`: there is data worth keeping. */
-    async blockAccess(run: Run): Promise<{ retain: boolean }> {
-      const service = await requireRun(deps, run, ending);
-      if (!isPlaced(service)) return { retain: false };
-      await onBackend(deps, run, () => deps.postgresBackend.setAccessMode({ ...refOf(service), mode: 'blocked', stop: false }));
-      return { retain: service.availableAt !== null && !service.purge };
-    },
-
-    /** Other runs for the service are told to end; what they still do is refused by guard and fence. */
-    async cancelOtherRuns(run: Run): Promise<void> {
-      await requireRun(deps, run, ending);
-      const { client, within } = deps.temporal;
-      try {
-        await within(cancelMs, () => client.workflow.getHandle(workflowIds.provisionPostgres(run.serviceId)).cancel());
-      } catch (error) {
-        if (!isAbsent(error)) throw new TryLater('Temporal did not take the cancellation.', { cause: error });
-      }
-    },
-
-    /** Nothing runs; the data is kept where an undelete finds it. */
-    async retainInstance(run: Run): Promise<void> {
-      const service = await requireRun(deps, run, ending);
-      if (isPlaced(service)) await onBackend(deps, run, () => deps.postgresBackend.destroy({ ...refOf(service), retain: true }));
-    },
-
-    /** Nothing of the instance is left and its room is free. */
-    async destroyInstance(run: Run): Promise<void> {
-      const service = await requireRun(deps, run, undoing);
-      if (!isPlaced(service)) return;
-      const generation = fenceOf(service);
-      await onBackend(deps, run, () => deps.postgresBackend.destroy({ ...refOf(service), generation, retain: false }));
-      await inTransaction(deps.db, async (tx) => {
-        ownedBy(await lockRun(tx, run, undoing));
-        await releaseHost(tx, run.serviceId);
-      });
-    },
-
+    blockAccess: (run: Run) => blockAccess(deps, run),
+    cancelOtherRuns: (run: Run) => cancelOtherRuns(deps, run),
+    retainInstance: (run: Run) => retainInstance(deps, run),
+    destroyInstance: (run: Run) => destroyInstance(deps, run),
     /** No secret of the service is left with us. */
-    async destroyCredentials(run: Run): Promise<void> {
-      await inTransaction(deps.db, async (tx) => {
-        ownedBy(await lockRun(tx, run, undoing));
-        await destroyCredentials(tx, run.serviceId);
-      });
-    },
-
-    async markDeleted(run: Run): Promise<void> {
-      await markDeleted(deps, run);
-    },
+    destroyCredentials: (run: Run) => inTransaction(deps.db, async (tx) => {
+      ownedBy(await lockRun(tx, run, undoing));
+      await destroyCredentials(tx, run.serviceId);
+    }),
+    markDeleted: (run: Run) => markDeleted(deps, run),
   };
+}
+
+/** Sessions are cut, nobody gets in, and no work of a lower generation can change that. `retain`: there is data worth keeping. */
+async function blockAccess(deps: PostgresActivityDeps, run: Run): Promise<{ retain: boolean }> {
+  const service = await requireRun(deps, run, ending);
+  if (!isPlaced(service)) return { retain: false };
+  await onBackend(deps, run, () => deps.postgresBackend.setAccessMode({ ...refOf(service), mode: 'blocked', stop: false }));
+  return { retain: service.availableAt !== null && !service.purge };
+}
+
+/** Other runs for the service are told to end; what they still do is refused by guard and fence. */
+async function cancelOtherRuns(deps: PostgresActivityDeps, run: Run): Promise<void> {
+  await requireRun(deps, run, ending);
+  const { temporal } = deps;
+  try {
+    await temporal.within(cancelMs, () => temporal.client.workflow.getHandle(workflowIds.provisionPostgres(run.serviceId)).cancel());
+  } catch (error) {
+    if (!isAbsent(error)) throw new TryLater('Temporal did not take the cancellation.', { cause: error });
+  }
+}
+
+/** Nothing runs; the data is kept where an undelete finds it. */
+async function retainInstance(deps: PostgresActivityDeps, run: Run): Promise<void> {
+  const service = await requireRun(deps, run, ending);
+  if (isPlaced(service)) await onBackend(deps, run, () => deps.postgresBackend.destroy({ ...refOf(service), retain: true }));
+}
+
+/** Nothing of the instance is left and its room is free. */
+async function destroyInstance(deps: PostgresActivityDeps, run: Run): Promise<void> {
+  const service = await requireRun(deps, run, undoing);
+  if (!isPlaced(service)) return;
+  const generation = fenceOf(service);
+  await onBackend(deps, run, () => deps.postgresBackend.destroy({ ...refOf(service), generation, retain: false }));
+  await inTransaction(deps.db, async (tx) => {
+    ownedBy(await lockRun(tx, run, undoing));
+    await releaseHost(tx, run.serviceId);
+  });
 }
 
 /**

@@ -1,11 +1,13 @@
 import { acceptedWorkOperations, type AcceptedWorkDeps } from './accepted-work';
 import type { Operation } from './operation';
+import { postgresOperations, type PostgresDeps } from '../postgres/operations';
 import type { FrameDeps } from './server';
 
 /** What the handlers of all products need together; deps.ts provides it. */
-export type RouteDeps = FrameDeps & AcceptedWorkDeps;
+export type RouteDeps = FrameDeps & AcceptedWorkDeps & PostgresDeps;
 
 /** Every route of the product. A route is declared nowhere else: router, checks, OpenAPI and the documentation follow this list. */
 export const routes: readonly Operation<RouteDeps>[] = [
   ...acceptedWorkOperations,
+  ...postgresOperations,
 ];

@@ -1,6 +1,6 @@
+import { requireFresh } from '../core/freshness';
 import { operationsOf, Reply } from '../http/operation';
 import { viewOperation } from '../operations/view';
-import type { OperationRow } from '../operations/store';
 import { maskedCredentials, revealCredentials } from './credentials';
 import { deleteService } from './deletion';
 import { plans } from './rules';
@@ -10,8 +10,11 @@ import {
 } from './schemas';
 import { choosePlace, createService, getService, pageServices, regionsOf, updateService, type PostgresDeps } from './service';
 import type { ServiceRow } from './store/services';
-import { requireFresh } from '../core/freshness';
 import { viewLimits, viewService } from './view';
+
+export type { PostgresDeps } from './service';
+
+type OperationRow = Parameters<typeof viewOperation>[0];
 
 const { project } = operationsOf<PostgresDeps>();
 const tag = 'Postgres';

@@ -9,15 +9,12 @@ export type Authority = { certificate: () => Promise<string>; file: string };
 
 /** Where the Postgres gateway is reached, from configuration alone: known before an instance exists and after a port has moved. */
 export function createPublicGateway(config: GatewayConfig, authority: Authority): PublicGateway {
-  const [first = ''] = config.PG_GATEWAY_ADDR;
-  const colon = first.lastIndexOf(':');
-  const port = Number(first.slice(colon + 1));
-  const loopback = /^(127\.|localhost$|\[::1\]$)/.test(first.slice(0, colon));
+  const loopback = config.PG_GATEWAY_ADDR.every((address) => /^(127\.|localhost:|\[::1\]:)/.test(address));
   let trust: Promise<Trust> | undefined;
   return {
     addressOf: ({ id, region, host, port: ownPort }) => {
       if (host !== null) return { host, port: ownPort };
-      return { host: config.PG_GATEWAY_DOMAIN ? `${namesOf(id).label}.${region}.${config.PG_GATEWAY_DOMAIN}` : 'localhost', port };
+      return gatewayAddress(config, namesOf(id).label, region);
     },
     trust: () => {
       trust ??= trustOf(config, authority, loopback);
@@ -27,6 +24,11 @@ export function createPublicGateway(config: GatewayConfig, authority: Authority)
       return trust;
     },
   };
+}
+
+/** The gateway's address for a service: its own host name below the gateway's domain, else localhost. */
+export function gatewayAddress({ PG_GATEWAY_ADDR: [first = ''], PG_GATEWAY_DOMAIN: domain }: GatewayConfig, label: string, region: string): { host: string; port: number } {
+  return { host: domain ? `${label}.${region}.${domain}` : 'localhost', port: Number(first.slice(first.lastIndexOf(':') + 1)) };
 }
 
 /** Contract postgres.md §1.2: clients verify our own authority; an operator's public certificate they know already. */

@@ -22,7 +22,8 @@ import { findService, insertService, listServices, lockService, updateSettings, 
 import type { Address, Trust } from './view';
 
 export { countUndeleted as countServices } from './store/services';
-export { requestDeletion } from './deletion';
+export { markDeleted, requestDeletion } from './deletion';
+export { markAvailable, markProvisionFailed, type ProvisionFailure } from './provisioning';
 
 /** Where customers connect and how they know it is us; null where a service is reached on its own server. */
 export interface PublicGateway {

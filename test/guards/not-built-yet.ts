@@ -36,9 +36,4 @@ export const notBuiltYet: readonly (typeof specificationEndpoints)[number][] = [
   'GET {P}/dns/zones/:zoneId/security-gateway/summary',
   'GET /api/dns/zones',
   'GET /api/dns/zones/:zoneId/records',
-  'GET {P}/postgres/services',
-  'POST {P}/postgres/services',
-  'GET {P}/postgres/services/:serviceId',
-  'GET {P}/postgres/services/:serviceId/credentials',
-  'DELETE {P}/postgres/services/:serviceId',
 ];

@@ -61,7 +61,8 @@ export function withPostgresApi(env: Record<string, string> = {}): PostgresApi {
   });
   afterAll(() => new Promise<void>((done) => {
     server?.closeAllConnections();
-    server ? server.close(() => done()) : done();
+    if (server) server.close(() => done());
+    else done();
   }));
   const askFor = (whose: Tenant): Ask => async (method, path, { as = 'owner', body, headers = {} } = {}) => {
     const response = await fetch(`${origin}/v1/api/orgs/${whose.orgSlug}/projects/${whose.projectSlug}${path}`, {
