@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { z } from 'zod';
 import { JsonLineClient } from '../../core/json-lines';
 import { AppError } from '../../core/errors';
-import { hostAnswers } from '../../postgres/host-schemas';
+import { hostAnswers } from '../../postgres/schemas/host';
 import type { InventoryItem, Observation, PostgresBackend } from '../../postgres/ports';
 import type { Names } from '../../postgres/rules';
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { JsonLineClient } from '../../../core/json-lines';
 import { AppError } from '../../../core/errors';
 import type { Log } from '../../../core/log';
-import { hostAnswers } from '../../../postgres/host-schemas';
+import { hostAnswers } from '../../../postgres/schemas/host';
 
 const wakeMs = 15_000;
 const retryMs = 100;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../../config';
 import { serveJsonLines, type Method } from '../../../core/json-lines';
 import type { Log } from '../../../core/log';
-import { hostCalls } from '../../../postgres/host-schemas';
+import { hostCalls } from '../../../postgres/schemas/host';
 import { planLimits, plans, type Plan } from '../../../postgres/rules';
 import { AppError } from '../../../core/errors';
 import { Semaphore } from '../../../core/keyed-queue';

@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
-import type { HostAnswer } from '../../../postgres/host-schemas';
+import type { HostAnswer } from '../../../postgres/schemas/host';
 import type { Names } from '../../../postgres/rules';
 import { connectionsReserved } from './configuration';
 import { isMissing } from '../../../core/files';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { AppError } from '../../../core/errors';
 import type { Names } from '../../../postgres/rules';
-import type { HostCall } from '../../../postgres/host-schemas';
+import type { HostCall } from '../../../postgres/schemas/host';
 import type { Instance } from './instance';
 import { inOneTransaction } from './superuser';
 

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { AppError } from '../../../core/errors';
 import { KeyedQueue, Semaphore } from '../../../core/keyed-queue';
-import type { HostAnswer, HostCall } from '../../../postgres/host-schemas';
+import type { HostAnswer, HostCall } from '../../../postgres/schemas/host';
 import type { Fences } from './fences';
 import type { Instance } from './instance';
 import type { InstanceSet } from './instance-set';

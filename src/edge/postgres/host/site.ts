@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { chmod, lstat, mkdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Config } from '../../../config';
 import type { Log } from '../../../core/log';
+import { ensurePostgresBinaries } from '../../../db/postgres-binaries';
 import { blockedAncestor, postgresDirectories, type PostgresDirectories } from '../directories';
-import { installBinaries } from './binaries';
 
 export type SiteConfig = Pick<Config, 'HOLDFAST_DATA_DIR' | 'HOLDFAST_INSTALLATION' | 'PG_DATA_DIR' | 'PG_RUN_DIR' | 'PG_INITDB_USER' | 'PG_PORT_BASE'
   | 'PG_UID_BASE' | 'PG_HOST_SLOTS' | 'PG_CAPACITY_BYTES' | 'PG_RESERVE_BYTES'>;
@@ -41,7 +41,7 @@ export async function prepareSite(config: SiteConfig, log: Log): Promise<Site> {
   return {
     directories,
     instances: within('instances'), retained: within('retained'), fences: within('fences'), trash: within('trash'),
-    binaries: await installBinaries(within('native')),
+    binaries: dirname((await ensurePostgresBinaries(within('native'))).postgres),
     portBase: config.PG_PORT_BASE, slots: Math.min(config.PG_HOST_SLOTS, 65_535 - config.PG_PORT_BASE),
     ownerOf: (slot) => (asRoot ? { uid: config.PG_UID_BASE + slot, gid: config.PG_UID_BASE + slot } : null),
     initdbOwner: asRoot ? await initdbOwner(config.PG_INITDB_USER) : null,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { accessModes, plans } from './rules';
+import { accessModes, plans } from '../rules';
 
 /**
  * The calls of the instance host's two sockets: `host.sock` for the worker's adapter, `gateway.sock` for the gateway. Names
