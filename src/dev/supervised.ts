@@ -24,6 +24,7 @@ const backOffMs = { first: 250, max: 10_000, forgetAfter: 30_000 };
 /** Keeps one process running until it is stopped: what dies is started again, at once and then ever more slowly. */
 export class Supervised<R extends Running> {
   private process: Running | undefined;
+  private starting: Promise<unknown> | undefined;
   private watching: Promise<void> | undefined;
   private readonly stopped = new AbortController();
 
@@ -40,7 +41,9 @@ export class Supervised<R extends Running> {
 
   /** Resolves with the first process that does its work. Errors: it failed to come up several times in a row. */
   async start(): Promise<R> {
-    const running = await this.attempt(firstAttemptsMax);
+    const first = this.attempt(firstAttemptsMax);
+    this.starting = first.catch(() => undefined);
+    const running = await first;
     this.watching = this.watch(running);
     return running;
   }
@@ -49,6 +52,7 @@ export class Supervised<R extends Running> {
   async stop(graceMs?: number): Promise<void> {
     this.stopped.abort();
     await this.process?.stop(graceMs);
+    await this.starting;
     await this.watching;
   }
 

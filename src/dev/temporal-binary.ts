@@ -93,6 +93,8 @@ async function build({ root, env, say }: TemporalSearch, file: string): Promise<
   const started = Date.now();
   const go = spawn('go', ['build', '-v', '-mod=readonly', '-ldflags', '-s -w', '-o', file, 'github.com/temporalio/cli/cmd/temporal'],
     { cwd: join(root, 'tools/temporal'), env: { ...env, CGO_ENABLED: '0' }, stdio: ['ignore', 'ignore', 'pipe'] });
+  const kill = () => go.kill();
+  process.once('exit', kill);
   let packages = 0;
   let last = '';
   go.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -102,6 +104,7 @@ async function build({ root, env, say }: TemporalSearch, file: string): Promise<
   const progress = setInterval(() => say(`  … ${Math.round((Date.now() - started) / 1000)} s, ${packages} modules and packages done`), 15_000);
   const code = await new Promise<number | string>((resolve) => go.once('error', (error) => resolve(reasonOf(error))).once('close', (status) => resolve(status ?? 1)));
   clearInterval(progress);
+  process.off('exit', kill);
   if (code !== 0) throw new Error(`The Temporal CLI could not be built with Go (${code}). Install Go or set TEMPORAL_BIN or TEMPORAL_ADDRESS.\n${last.trim()}`);
 }
 
