@@ -88,7 +88,7 @@ export function testConfig(url: string, env: Record<string, string> = {}): Confi
   });
 }
 
-function testDeps(db: Database, config: Config, secrets: Secrets, started: OperationRow[]) {
+export function testDeps(db: Database, config: Config, secrets: Secrets, started: OperationRow[]) {
   const engine = createEngine(db, config);
   return {
     db, config, secrets, clock: systemClock, log: pino({ level: 'silent' }), cursors: new Cursors(config.AUTH_SECRET), limiter: createLimiter(db),
