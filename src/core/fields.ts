@@ -1,7 +1,13 @@
 import { z } from 'zod';
 
 /** U+0000 and lone surrogates are refused everywhere: PostgreSQL stores neither (contract api.md §3). */
-export const text = z.string().refine((value) => !value.includes('\0') && value.isWellFormed(), 'must be well-formed Unicode without U+0000');
+export function isStorable(value: string): boolean {
+  return !value.includes('\0') && value.isWellFormed();
+}
+
+export const notStorable = 'must be well-formed Unicode without U+0000';
+
+export const text = z.string().refine(isStorable, notStorable);
 
 /** 1–80 characters after trimming, no control characters. */
 export const displayName = text.transform((value) => value.trim())

@@ -8,7 +8,10 @@ export function toAppError(error: unknown): AppError {
 
 /** Errors of Express and its body reader are recognised by their `type` and class. */
 function fromBodyReader(error: unknown): AppError | null {
-  if (error instanceof URIError) return new AppError('validation_error', 'The path holds a malformed percent escape.', { issues: [{ path: 'path', message: 'malformed percent escape' }] });
+  if (error instanceof URIError) return new AppError('validation_error', 'The address holds a malformed percent escape.', { issues: [{ path: '', message: 'malformed percent escape' }] });
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('Z_')) {
+    return new AppError('invalid_json', 'The body could not be unpacked.');
+  }
   if (typeof error !== 'object' || error === null || !('type' in error)) return null;
   switch (error.type) {
     case 'entity.too.large': {

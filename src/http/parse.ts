@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError, invalid, type Issue } from '../core/errors';
+import { isStorable, notStorable } from '../core/fields';
 import { unknownKeyIssues } from './unknown-keys';
 
 export type Parsed = { query: unknown; body: unknown };
@@ -11,7 +12,7 @@ export function parseRequest(schemas: Schemas, raw: Raw): Parsed {
   const issues: Issue[] = [];
   const query = schemas.query ? check(schemas.query, onlyOnce(raw.query, schemas.query, issues), issues, 'query') : undefined;
   const body = parseBody(schemas, raw.body, issues);
-  if (issues.length > 0) throw invalid(issues);
+  if (issues.length > 0) throw invalid(issues.filter((issue, index) => issues.findIndex((other) => other.path === issue.path && other.message === issue.message) === index));
   return { query, body };
 }
 
@@ -25,7 +26,25 @@ function parseBody(schemas: Schemas, raw: Buffer, issues: Issue[]): unknown {
     issues.push({ path: '', message: 'a JSON object is required as the body' });
     return undefined;
   }
-  return check(schemas.body, readJson(raw), issues, 'body');
+  const value = readJson(raw);
+  issues.push(...unstorable(value));
+  return check(schemas.body, value, issues, 'body');
+}
+
+/** One issue per string or key PostgreSQL could not store, whatever its schema says. A loop: a body may be nested deeper than the stack. */
+function unstorable(body: unknown): Issue[] {
+  const issues: Issue[] = [];
+  const waiting: { value: unknown; path: string }[] = [{ value: body, path: '' }];
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const { value, path } = next;
+    if (typeof value === 'string' && !isStorable(value)) issues.push({ path, message: notStorable });
+    if (typeof value !== 'object' || value === null) continue;
+    for (const [key, member] of Object.entries(value)) {
+      if (!isStorable(key)) issues.push({ path, message: 'a key must be well-formed Unicode without U+0000' });
+      waiting.push({ value: member, path: path === '' ? key : `${path}.${key}` });
+    }
+  }
+  return issues;
 }
 
 function readJson(raw: Buffer): unknown {
@@ -60,7 +79,7 @@ function onlyOnce(query: Raw['query'], schema: z.ZodType, issues: Issue[]): Reco
     const value = query[key];
     if (typeof value === 'string') values[key] = value;
     else if (Array.isArray(value)) issues.push({ path: key, message: 'may be given only once' });
-    if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) issues.push({ path: key, message: 'must not hold U+0000' });
+    if (typeof value === 'string' && !isStorable(value)) issues.push({ path: key, message: notStorable });
   }
   return values;
 }

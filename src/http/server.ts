@@ -3,7 +3,7 @@ import express, { type NextFunction, type Request, type RequestHandler, type Res
 import helmet from 'helmet';
 import type { Cause } from '../core/caller';
 import type { Clock } from '../core/clock';
-import { AppError } from '../core/errors';
+import { AppError, invalid } from '../core/errors';
 import { newId, type Id } from '../core/ids';
 import type { Log } from '../core/log';
 import type { Database } from '../db/client';
@@ -38,7 +38,7 @@ export function createApp<D extends FrameDeps>(deps: D, operations: readonly Ope
   const app = express();
   app.disable('x-powered-by').disable('etag');
   app.set('query parser', 'simple').set('case sensitive routing', true);
-  app.use(beginRequest(deps), helmet(securityHeaders));
+  app.use(beginRequest(deps), helmet(securityHeaders), requireWellFormed);
   extra(app);
   const allowed = new Map<string, Set<string>>();
   for (const operation of operations) {
@@ -55,11 +55,21 @@ export function createApp<D extends FrameDeps>(deps: D, operations: readonly Ope
   return app;
 }
 
-/** Headers must be complete within 10 s, the whole request within 30 s; answers may take longer (long polls). */
+/**
+ * Headers must be complete within 10 s, the whole request within 30 s; answers may take longer (long polls). What Node would
+ * refuse by itself, with statuses and bodies of its own, is answered in the envelope too.
+ */
 export function createHttpServer(app: express.Express): Server {
-  const server = createServer({ headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000, connectionsCheckingInterval: 2_000 }, app);
+  const server = createServer({
+    headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000, connectionsCheckingInterval: 2_000, requireHostHeader: false,
+  }, app);
+  server.on('checkExpectation', app);
   server.on('clientError', (_, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+    if (!socket.writable) return;
+    const requestId = newId('req');
+    const body = JSON.stringify(errorBody(new AppError('validation_error', 'This is no complete HTTP request.', { issues: [] }), requestId));
+    socket.end(['HTTP/1.1 400 Bad Request', 'Connection: close', `X-Request-Id: ${requestId}`, 'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`, '', body].join('\r\n'));
   });
   return server;
 }
@@ -97,6 +107,13 @@ function beginRequest(deps: FrameDeps): RequestHandler {
     next();
   };
 }
+
+/** Errors: URIError for a malformed percent escape, also in the query where Express is lenient; `validation_error` without a Host. */
+const requireWellFormed: RequestHandler = (request, _, next) => {
+  decodeURIComponent(request.url);
+  if (request.headers.host === undefined && request.httpVersion === '1.1') throw invalid([{ path: 'Host', message: 'is required' }]);
+  next();
+};
 
 function handlersOf<D extends FrameDeps>(deps: D, operation: Operation<D>): RequestHandler[] {
   const limit = operation.bodyMaxBytes ?? bodyMaxBytesDefault;
