@@ -1,0 +1,67 @@
+import type { Id } from '../core/ids';
+import type { RRset, RrType } from './rules/rrset';
+
+/**
+ * A step of one zone's answers. `full` replaces all, `diff` the named RRsets, `remove` ends the zone. Platform zones (the
+ * name server suffix, a registry's) have no zone id and are not counted.
+ */
+export type ZoneChangeSet = {
+  zoneId: Id<'zone'> | null;
+  domain: string;
+  version: number;
+  fromVersion: number | null;
+  serial: number;
+  kind: 'full' | 'diff' | 'remove';
+  replace: RRset[];
+  remove: { name: string; type: RrType }[];
+};
+
+/** What became of a change set: taken; not newer than what is there; or based on a version that is not there. */
+export type ApplyOutcome = 'applied' | 'stale' | 'gap';
+
+/** Where an authoritative server learns of zones (contract dns.md §6.3). */
+export interface ZoneFeed {
+  /** Hands over every served zone as one `full` change set; resolves when all are there, and goes on with changes until `stop`. After a `gap` it sends the zone in full. */
+  start(apply: (changes: ZoneChangeSet) => ApplyOutcome): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Types the resolver asks for. */
+export type QueryType = RrType | 'PTR' | 'SRV' | 'NSEC' | 'DNSKEY';
+
+/** A record found in DNS: name lower case without final dot, value as in an RRset. */
+export type DnsRecord = { name: string; type: string; ttl: number; value: string };
+
+export type Resolution = {
+  outcome: 'answer' | 'nodata' | 'nxdomain' | 'servfail' | 'refused' | 'timeout';
+  /** Authoritative NOERROR or NXDOMAIN from the servers responsible; all else says nothing about the name. */
+  conclusive: boolean;
+  canonicalName: string;
+  records: DnsRecord[];
+  /** Seconds. */
+  ttl: number;
+  zone: string | null;
+  server: string | null;
+  queries: number;
+  durationMs: number;
+};
+
+export type ServerAnswer = Pick<Resolution, 'outcome' | 'records' | 'durationMs'> & { authoritative: boolean };
+
+export type Delegation = Pick<Resolution, 'outcome' | 'conclusive' | 'ttl'> & {
+  parentZone: string;
+  parentServers: string[];
+  /** Whether every parent server that answered gave the same set. */
+  consistent: boolean;
+  nameservers: { name: string; addresses: string[] }[];
+  /** DS values at the parent. */
+  ds: string[];
+};
+
+/** Recursive questions to DNS itself. Outcomes never throw; nothing is sent to an address that `isContactable` refuses. */
+export interface DnsResolver {
+  resolve(name: string, type: QueryType, options?: { freshness?: 'live' | 'cached'; budgetMs?: number }): Promise<Resolution>;
+  /** The parent's view of a name. */
+  delegation(name: string, options?: { budgetMs?: number }): Promise<Delegation>;
+  askServer(server: { address: string; port?: number }, name: string, type: QueryType, options?: { tcp?: boolean }): Promise<ServerAnswer>;
+}
