@@ -1,0 +1,113 @@
+import type { Log } from '../../core/log';
+import type { ApplyOutcome, ZoneChangeSet, ZoneFeed } from '../../dns/ports';
+import { MalformedDns, textName, type WireName } from '../../dns/rules/wire/name';
+import type { TsigKey } from '../../dns/rules/wire/tsig';
+import { NotifySender, type NotifyTarget } from './notify-sender';
+import { addressList, isListed, RateLimiter, type RateRules } from './rate-limit';
+import { Responder, type TransferRequest } from './responder';
+import { ConnectionCount, listenTcp } from './tcp-listener';
+import { transferMessages } from './transfer';
+import { listenUdp } from './udp-listener';
+import { ZoneStore } from './zone-store';
+
+export type DnsServerOptions = {
+  /** Port 0: any port free for both UDP and TCP. */
+  listen: readonly { host: string; port: number }[];
+  feed: ZoneFeed;
+  rateLimit: RateRules;
+  /** Who may transfer zones: holders of a key, and addresses without one. */
+  transfer: { keys: readonly TsigKey[]; allow: readonly string[] };
+  notify: readonly NotifyTarget[];
+  nowMs: () => number;
+  log: Log;
+};
+
+export type DnsServer = {
+  /** Where it listens, in the order asked for. */
+  addresses: readonly { host: string; port: number }[];
+  /** Zones it answers for and their versions: what it acknowledges. */
+  versions(): { domain: string; zoneId: ZoneChangeSet['zoneId']; version: number; serial: number }[];
+  /** Queries per zone since the last call; zones without any are left out. */
+  takeCounts(): { zoneId: NonNullable<ZoneChangeSet['zoneId']>; queries: number }[];
+  close(): Promise<void>;
+};
+
+/** Loads every zone of the feed, then binds: a server that answers has all it should have. */
+export async function startDnsServer(options: DnsServerOptions): Promise<DnsServer> {
+  const { feed, log } = options;
+  const store = new ZoneStore();
+  const notifier = new NotifySender(options.notify, log);
+  let loaded = false;
+  await feed.start((changes) => {
+    const outcome = applied(store, changes, log);
+    if (loaded && outcome === 'applied' && changes.kind !== 'remove') notifier.announce(changes.domain);
+    return outcome;
+  });
+  loaded = true;
+  const bound = await bindAll(options, store).catch(async (error: unknown) => {
+    await feed.stop();
+    throw error;
+  });
+  return {
+    addresses: bound.map(({ host, port }) => ({ host, port })),
+    versions: () => [...store.all()].map(({ domain, zoneId, version, serial }) => ({ domain, zoneId, version, serial })),
+    takeCounts: () => store.counts.take(),
+    close: async () => {
+      await feed.stop();
+      notifier.close();
+      await Promise.all(bound.map(({ close }) => close()));
+    },
+  };
+}
+
+type Bound = { host: string; port: number; close(): Promise<void> };
+
+async function bindAll(options: DnsServerOptions, store: ZoneStore): Promise<Bound[]> {
+  const { log, nowMs } = options;
+  const keys = new Map<WireName, TsigKey>(options.transfer.keys.map((key) => [key.name, key]));
+  const responder = new Responder(store, { keyOf: (name) => keys.get(name), nowSeconds: () => Math.floor(nowMs() / 1000) });
+  const limiter = new RateLimiter(options.rateLimit, nowMs);
+  const service = { responder, transfer: transferFrom(store, options.transfer.allow) };
+  const connections = new ConnectionCount();
+  const bound: Bound[] = [];
+  try {
+    for (const at of options.listen) bound.push(await bind(at, { udp: { responder, limiter, log }, tcp: { service, connections, log } }));
+  } catch (error) {
+    await Promise.all(bound.map(({ close }) => close()));
+    throw error;
+  }
+  return bound;
+}
+
+async function bind(
+  at: { host: string; port: number },
+  serve: { udp: Parameters<typeof listenUdp>[1]; tcp: Parameters<typeof listenTcp>[1] },
+): Promise<Bound> {
+  const tcp = await listenTcp(at, serve.tcp);
+  try {
+    const udp = await listenUdp({ host: at.host, port: tcp.port }, serve.udp);
+    return { host: at.host, port: tcp.port, close: async () => void (await Promise.all([udp.close(), tcp.close()])) };
+  } catch (error) {
+    await tcp.close();
+    throw error;
+  }
+}
+
+/** A change that cannot be taken leaves the zone as it was: old answers are better than none. */
+function applied(store: ZoneStore, changes: ZoneChangeSet, log: Log): ApplyOutcome {
+  try {
+    return store.apply(changes);
+  } catch (error) {
+    if (!(error instanceof MalformedDns)) throw error;
+    log.error({ err: error, domain: changes.domain, version: changes.version }, 'zone change refused');
+    return 'stale';
+  }
+}
+
+function transferFrom(store: ZoneStore, allow: readonly string[]): (request: TransferRequest, address: string) => Iterable<Buffer> {
+  const allowed = addressList(allow);
+  return (request, address) => {
+    const mayRead = request.signed !== null || isListed(allowed, address);
+    return transferMessages(request, mayRead ? (store.get(textName(request.question.name)) ?? null) : null);
+  };
+}
