@@ -42,9 +42,9 @@ export function withTemporal(): TestTemporal {
 
 let installed = false;
 
-/** Once per file: the SDK would otherwise log every worker that starts. */
-function installRuntime(): void {
-  if (!installed) Runtime.install({ logger: silent });
+/** Once per file: the SDK would otherwise log every worker that starts, and every replay that fails. */
+export function installRuntime(): void {
+  if (!installed) Runtime.install({ logger: silent, telemetryOptions: { logging: { filter: 'error', forward: {} } } });
   installed = true;
 }
 

@@ -1,0 +1,36 @@
+import type { AnyActivity } from '../support/workflow-lab';
+import { ApplicationFailure } from '@temporalio/common';
+
+/** A run to be recorded: how a released workflow has gone, or may have gone, in production. */
+export type Recording = { workflow: string; variant: string; input?: unknown; activities: Readonly<Record<string, AnyActivity>> };
+
+const done = async () => undefined;
+const refused = async () => {
+  throw ApplicationFailure.nonRetryable('There is no room.', 'no_capacity');
+};
+const superseded = async () => {
+  throw ApplicationFailure.nonRetryable('A newer intent owns the resource.', 'superseded');
+};
+const postgresRun = { serviceId: 'pg_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: 'op_01kahq3v7ye5fr2m8d4xw0zt6d', generation: 1 };
+const provision = {
+  provisionFromPool: async () => 'cold', ensurePlacement: done, ensureInstance: done, ensureAccess: done, verifyAccess: done, markAvailable: done,
+  destroyCredentials: done, destroyInstance: done, releasePlacement: done, markProvisionFailed: done, reportFailedUndo: done,
+};
+const deletion = { blockAccess: async () => ({ retain: true }), cancelOtherRuns: done, retainInstance: done, destroyInstance: done, destroyCredentials: done, markDeleted: done };
+
+/**
+ * Every exported workflow stands here, with each way its code can branch. `npm run histories:record` adds what has no file
+ * in histories/ yet and never touches what has: those are promises to runs that are under way.
+ */
+export const recordings: readonly Recording[] = [
+  { workflow: 'reconcile', variant: 'restarted-one', activities: { restartStuckWork: async () => ({ restarted: 1, overdue: 0 }), dropExpiredRows: done } },
+  { workflow: 'provisionPostgres', variant: 'from-pool', input: postgresRun, activities: { ...provision, provisionFromPool: async () => 'available' } },
+  { workflow: 'provisionPostgres', variant: 'cold', input: postgresRun, activities: provision },
+  { workflow: 'provisionPostgres', variant: 'undone', input: postgresRun, activities: { ...provision, ensureAccess: refused } },
+  { workflow: 'provisionPostgres', variant: 'undo-refused', input: postgresRun, activities: { ...provision, ensurePlacement: refused, destroyInstance: refused } },
+  { workflow: 'provisionPostgres', variant: 'superseded', input: postgresRun, activities: { ...provision, ensureInstance: superseded } },
+  { workflow: 'deletePostgres', variant: 'retained', input: { ...postgresRun, generation: 2 }, activities: deletion },
+  { workflow: 'deletePostgres', variant: 'destroyed', input: { ...postgresRun, generation: 2 }, activities: { ...deletion, blockAccess: async () => ({ retain: false }) } },
+];
+
+export const fileOf = ({ workflow, variant }: Pick<Recording, 'workflow' | 'variant'>) => `${workflow}.${variant}.bin`;
