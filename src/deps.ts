@@ -22,6 +22,7 @@ import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
 import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
 import { postgresReconcileRule } from './postgres/reconcile';
 import type { PublicGateway } from './postgres/service';
+import { createCancelRun, type CancelRun } from './temporal/cancel';
 import { openTemporal, type Temporal } from './temporal/connection';
 import { scheduleIds } from './temporal/ids';
 import type { ScheduleDefinition } from './temporal/schedules';
@@ -92,13 +93,16 @@ export interface WorkerDeps extends CoreDeps {
   readonly postgresBackend: PostgresBackend;
   readonly postgresCustomer: PostgresCustomer;
   readonly publicGateway: PublicGateway;
+  readonly cancelRun: CancelRun;
 }
 
 export function openWorker(core: CoreDeps): WorkerDeps {
   const { config, log, metrics } = core;
+  const temporal = temporalOf(config, 'worker');
   return {
     ...core,
-    temporal: temporalOf(config, 'worker'),
+    temporal,
+    cancelRun: createCancelRun(temporal),
     alerts: createAlerts({ appendAudit, metrics, log }),
     reconcileRules: [postgresReconcileRule],
     postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),

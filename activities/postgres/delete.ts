@@ -1,5 +1,3 @@
-import { isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
-import { TryLater } from '../../src/core/job-errors';
 import { inTransaction } from '../../src/db/transaction';
 import { markDeleted } from '../../src/postgres/service';
 import { destroyCredentials } from '../../src/postgres/store/credentials';
@@ -12,7 +10,6 @@ import { isPlaced, onBackend, ownedBy, refOf, requireRun, type PostgresActivityD
 const ending = ['deleting', 'deleted'] as const;
 /** A provisioning that is undone destroys as well; what is available is never destroyed but by a deletion. */
 const undoing = ['provisioning', 'failed', ...ending] as const;
-const cancelMs = 2_000;
 
 /** What a deletion does, and the undo of provisioning (contract postgres.md §5.3). Absent is success; every one is safe twice. */
 export function createDeleteActivities(deps: PostgresActivityDeps) {
@@ -41,12 +38,7 @@ async function blockAccess(deps: PostgresActivityDeps, run: Run): Promise<{ reta
 /** Other runs for the service are told to end; what they still do is refused by guard and fence. */
 async function cancelOtherRuns(deps: PostgresActivityDeps, run: Run): Promise<void> {
   await requireRun(deps, run, ending);
-  const { temporal } = deps;
-  try {
-    await temporal.within(cancelMs, () => temporal.client.workflow.getHandle(workflowIds.provisionPostgres(run.serviceId)).cancel());
-  } catch (error) {
-    if (!isAbsent(error)) throw new TryLater('Temporal did not take the cancellation.', { cause: error });
-  }
+  await deps.cancelRun(workflowIds.provisionPostgres(run.serviceId));
 }
 
 /** Nothing runs; the data is kept where an undelete finds it. */
@@ -73,8 +65,4 @@ async function destroyInstance(deps: PostgresActivityDeps, run: Run): Promise<vo
  */
 function fenceOf({ status, generation }: ServiceRow): number {
   return status === 'provisioning' || status === 'failed' ? generation + 1 : generation;
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof WorkflowNotFoundError || (isGrpcServiceError(error) && error.code === 5);
 }

@@ -11,7 +11,7 @@ import type { PublicGateway } from '../../src/postgres/service';
 import type { Status } from '../../src/postgres/state';
 import { loadRun, type Run } from '../../src/postgres/store/runs';
 import type { ServiceRow } from '../../src/postgres/store/services';
-import type { Temporal } from '../../src/temporal/connection';
+import type { CancelRun } from '../../src/temporal/cancel';
 
 export interface PostgresActivityDeps {
   readonly db: Database;
@@ -20,7 +20,7 @@ export interface PostgresActivityDeps {
   readonly postgresBackend: PostgresBackend;
   readonly postgresCustomer: PostgresCustomer;
   readonly publicGateway: PublicGateway;
-  readonly temporal: Pick<Temporal, 'client' | 'within'>;
+  readonly cancelRun: CancelRun;
 }
 
 /** The service, while this run owns it in one of the statuses. Errors: Superseded. */

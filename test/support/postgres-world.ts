@@ -1,0 +1,103 @@
+import { pino } from 'pino';
+import { createPostgresActivities, type PostgresActivityDeps } from '../../activities/postgres';
+import { ensureCatalogue } from '../../src/billing/catalogue';
+import type { Role } from '../../src/core/caller';
+import { Secrets } from '../../src/core/secrets';
+import type { Database } from '../../src/db/client';
+import { inTransaction } from '../../src/db/transaction';
+import { deleteService } from '../../src/postgres/deletion';
+import { createPublicGateway } from '../../src/postgres/public-gateway';
+import type { Plan } from '../../src/postgres/rules';
+import { createService } from '../../src/postgres/service';
+import { registerHost } from '../../src/postgres/store/hosts';
+import type { Run } from '../../src/postgres/store/runs';
+import { FakePostgresBackend, FakePostgresCustomer } from './fake-postgres-backend';
+import { authority, masterKey, testConfig } from './postgres-api';
+import { createTenant, type Tenant } from './tenant';
+
+/** A region of its own with one host on a fake backend: services are accepted by the product's own code, then worked on. */
+export interface PostgresWorld {
+  readonly database: Database;
+  readonly tenant: Tenant;
+  readonly region: string;
+  readonly backend: FakePostgresBackend;
+  readonly customer: FakePostgresCustomer;
+  readonly secrets: Secrets;
+  readonly cancelled: string[];
+  readonly deps: PostgresActivityDeps;
+  readonly activities: ReturnType<typeof createPostgresActivities>;
+  create(plan?: Plan): Promise<Run>;
+  remove(serviceId: string, options?: { purge?: boolean }): Promise<Run>;
+  /** Everything there is of a service, for comparison. */
+  stateOf(serviceId: string): Promise<ServiceState>;
+}
+
+export type ServiceState = {
+  status: string; statusReason: string | null; phase: string | null; accessOpen: boolean; placed: boolean; credential: string; hasSecret: boolean;
+  operations: { kind: string; state: string; errorCode: string | null }[]; subscription: string | null; openSpans: number; counted: number;
+  host: { services: number; reservedBytes: number }; instance: boolean; retained: boolean;
+};
+
+let regions = 0;
+
+export async function createPostgresWorld(database: Database, options: { capacityBytes?: number } = {}): Promise<PostgresWorld> {
+  const config = testConfig('postgres://x/x');
+  await ensureCatalogue(database, config);
+  const tenant = await createTenant(database, config.AUTH_SECRET);
+  const region = `region-${process.pid}-${++regions}`;
+  await registerHost(database.prisma, { name: `host-${region}`, region, backend: 'embedded', capacityBytes: options.capacityBytes ?? 10 ** 12, maxServices: 100 });
+  const backend = new FakePostgresBackend();
+  const customer = new FakePostgresCustomer();
+  const secrets = new Secrets([masterKey]);
+  const cancelled: string[] = [];
+  const deps: PostgresActivityDeps = {
+    db: database, secrets, log: pino({ level: 'silent' }), postgresBackend: backend, postgresCustomer: customer,
+    publicGateway: createPublicGateway(config, authority), cancelRun: async (id) => void cancelled.push(id),
+  };
+  return {
+    database, tenant, region, backend, customer, secrets, cancelled, deps, activities: createPostgresActivities(deps),
+    create: (plan = 'starter') => accept(database, tenant, region, plan),
+    remove: (serviceId, { purge = false } = {}) => requestRemoval(database, tenant, serviceId, purge),
+    stateOf: (serviceId) => stateOf(database, backend, serviceId),
+  };
+}
+
+export function callerOf(tenant: Tenant, role: Role) {
+  return {
+    kind: 'user', userId: 'usr_test', sessionId: 'ses_test', email: 'a@test.test', displayName: 'A', freshUntil: new Date(Date.now() + 60_000), role,
+    org: { id: tenant.orgId, slug: tenant.orgSlug, displayName: 'Test', status: 'active' },
+    project: { id: tenant.projectId, slug: tenant.projectSlug, displayName: 'Default', status: 'active' },
+  } as const;
+}
+
+const cause = { actor: { kind: 'user', id: 'usr_test', displayName: 'A' }, action: 'test', requestId: null, ip: null } as const;
+
+function accept(database: Database, tenant: Tenant, region: string, plan: Plan): Promise<Run> {
+  return inTransaction(database, async (tx) => {
+    const { service, operation } = await createService(tx, {
+      caller: callerOf(tenant, 'owner'), body: { displayName: 'orders', plan }, place: { region, version: '18', isolation: 'instance' }, cause,
+    });
+    return { serviceId: service.id, operationId: operation.id, generation: 1 };
+  });
+}
+
+function requestRemoval(database: Database, tenant: Tenant, serviceId: string, purge: boolean): Promise<Run> {
+  return inTransaction(database, async (tx) => {
+    const { service, operation } = await deleteService(tx, { caller: callerOf(tenant, 'owner'), serviceId, purge, cause });
+    if (!operation) throw new Error('There is nothing to follow.');
+    return { serviceId, operationId: operation.id, generation: service.generation };
+  });
+}
+
+async function stateOf({ pool }: Database, backend: FakePostgresBackend, serviceId: string): Promise<ServiceState> {
+  const { rows: [row] } = await pool.query(`
+    select s.status, s.status_reason as "statusReason", s.phase, s.access_open as "accessOpen", s.host_id is not null as placed,
+      c.state as credential, c.secret_sealed is not null or c.verifier_sealed is not null as "hasSecret",
+      (select coalesce(jsonb_agg(jsonb_build_object('kind', o.kind, 'state', o.state, 'errorCode', o.error_code) order by o.created_at, o.id), '[]') from operation o where o.resource_id = s.id) as operations,
+      (select status from subscription where resource_id = s.id order by created_at desc limit 1) as subscription,
+      (select count(*)::int from usage_span where resource_id = s.id and upper_inf(span)) as "openSpans",
+      (select coalesce(sum(used), 0)::int from quota_counter where scope_id = s.project_id and resource like 'postgres.services%') as counted,
+      (select jsonb_build_object('services', h.services, 'reservedBytes', h.reserved_bytes) from postgres_host h where h.region = s.region) as host
+    from postgres_service s join postgres_credential c on c.service_id = s.id where s.id = $1`, [serviceId]);
+  return { ...row, instance: backend.instances.has(serviceId), retained: backend.retained.has(serviceId) };
+}
