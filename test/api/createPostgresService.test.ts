@@ -118,3 +118,47 @@ describe('createPostgresService', () => {
     expect(reused.body['code']).toBe('idempotency_key_reused');
   });
 });
+
+describe('the quota of createPostgresService', () => {
+  test('eight creations at once at a limit of three: three are accepted, the rest leave no trace', async () => {
+    const tenant = await createTenant(api.database, api.config.AUTH_SECRET);
+    const ask = api.askFor(tenant);
+    const before = await countAll();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask('POST', path, { body: { displayName: 'x', plan: 'trial' } })));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 202, 202, 402, 402, 402, 402, 402]);
+    for (const { status, body } of answers) if (status === 402) expect(body).toMatchObject({ code: 'plan_limit_reached', limit: 3, used: 3, upgradeTo: 'starter' });
+    const after = await countAll();
+    expect(after).toEqual({ services: before.services + 3, credentials: before.credentials + 3, operations: before.operations + 3, audits: before.audits + 3 });
+    const { rows: [row] } = await api.database.pool.query(`select (select count(*)::int from subscription where project_id = $1) as subscriptions, (select sum(used)::int from quota_counter where scope_id = $1) as used`, [tenant.projectId]);
+    expect(row).toEqual({ subscriptions: 3, used: 3 });
+  });
+
+  test('a deletion makes room again, once', async () => {
+    const ask = api.askFor(await createTenant(api.database, api.config.AUTH_SECRET));
+    const made: string[] = [];
+    for (let i = 0; i < 3; i++) made.push((await createdService(ask, { plan: 'trial' })).serviceId);
+    await Promise.all([1, 2, 3].map(() => ask('DELETE', `${path}/${made[0]}`)));
+    const answers = [await ask('POST', path, { body: { displayName: 'x', plan: 'trial' } }), await ask('POST', path, { body: { displayName: 'x', plan: 'trial' } })];
+    expect(answers.map(({ status }) => status)).toEqual([202, 402]);
+  });
+
+  test('a refused creation leaves its Idempotency-Key unused', async () => {
+    const ask = api.askFor(await createTenant(api.database, api.config.AUTH_SECRET));
+    const made: string[] = [];
+    for (let i = 0; i < 3; i++) made.push((await createdService(ask, { plan: 'trial' })).serviceId);
+    const request = { body: { displayName: 'x', plan: 'trial' }, headers: { 'idempotency-key': 'again' } };
+    expect((await ask('POST', path, request)).status).toBe(402);
+    await ask('DELETE', `${path}/${made[0]}`);
+    expect((await ask('POST', path, request)).status).toBe(202);
+  });
+
+  test('the days of trials in a project are spent once', async () => {
+    const tenant = await createTenant(api.database, api.config.AUTH_SECRET);
+    const ask = api.askFor(tenant);
+    const { serviceId } = await createdService(ask, { plan: 'trial' });
+    await api.database.pool.query(`update subscription set created_at = now() - interval '43 days' where resource_id = $1`, [serviceId]);
+    const answer = await ask('POST', path, { body: { displayName: 'x', plan: 'trial' } });
+    expect([answer.status, answer.body['code']]).toEqual([402, 'trial_already_used']);
+    expect((await ask('POST', path, { body: wish })).status).toBe(202);
+  });
+});
