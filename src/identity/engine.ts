@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { runWithTransaction } from '@better-auth/core/context';
-import { APIError, betterAuth, type BetterAuthOptions } from 'better-auth';
+import { APIError, betterAuth, type Auth, type BetterAuthOptions } from 'better-auth';
 import { prismaAdapter } from 'better-auth/adapters/prisma';
 import { organization } from 'better-auth/plugins/organization';
 import { createAccessControl } from 'better-auth/plugins/access';
@@ -59,70 +59,19 @@ export function engineOptions(database: Database, config: EngineConfig) {
 export function createEngine(database: Database, config: EngineConfig) {
   const options = engineOptions(database, config);
   const auth = betterAuth(options);
+  const context = auth.$context;
 
-  async function joined<T>(tx: Tx, work: (context: Awaited<typeof auth.$context>) => Promise<T>): Promise<T> {
-    const context = await auth.$context;
-    const adapter = prismaAdapter(tx, { provider: 'postgresql' })(options);
-    return runWithTransaction({ ...context.adapter, transaction: (run) => run(adapter) }, () => work(context));
+  async function joined<T>(tx: Tx, work: (adapter: InternalAdapter) => Promise<T>): Promise<T> {
+    const { adapter, internalAdapter } = await context;
+    const ours = prismaAdapter(tx, { provider: 'postgresql' })(options);
+    return runWithTransaction({ ...adapter, transaction: (run) => run(ours) }, () => work(internalAdapter));
   }
 
   return {
     options,
-
-    async hashPassword(password: string): Promise<string> {
-      return (await auth.$context).password.hash(password);
-    },
-
-    /** The user and the hash that matched; null for an unknown address and a wrong password, after the same work. */
-    async verifyPassword(email: string, password: string): Promise<{ userId: Id<'usr'>; hash: string } | null> {
-      const context = await auth.$context;
-      const found = await context.internalAdapter.findUserByEmail(email, { includeAccounts: true });
-      const hash = found?.accounts.find((account) => account.providerId === 'credential')?.password;
-      if (!found || !hash) {
-        await context.password.hash(password);
-        return null;
-      }
-      return await context.password.verify({ hash, password }) ? { userId: known('usr', found.user.id), hash } : null;
-    },
-
-    /** Errors: unique violation for a known address. */
-    async createUser(tx: Tx, user: { email: string; displayName: string; passwordHash: string; emailVerified: boolean }): Promise<Id<'usr'>> {
-      return joined(tx, async ({ internalAdapter }) => {
-        const { id } = await internalAdapter.createUser({ email: user.email, name: user.displayName, emailVerified: user.emailVerified }, { method: 'email-password' });
-        await internalAdapter.linkAccount({ userId: id, providerId: 'credential', accountId: id, password: user.passwordHash });
-        return known('usr', id);
-      });
-    },
-
-    async createSession(tx: Tx, userId: Id<'usr'>, from: { ip: string; userAgent: string | null }): Promise<NewSession> {
-      return joined(tx, async ({ internalAdapter }) => {
-        const override = { ipAddress: from.ip, userAgent: (from.userAgent ?? '').slice(0, 200) };
-        const session = await internalAdapter.createSession(userId, false, override);
-        return { id: known('ses', session.id), token: session.token };
-      });
-    },
-
-    async setPassword(tx: Tx, userId: Id<'usr'>, passwordHash: string): Promise<void> {
-      await joined(tx, ({ internalAdapter }) => internalAdapter.updatePassword(userId, passwordHash));
-    },
-
-    async endAllSessions(tx: Tx, userId: Id<'usr'>): Promise<void> {
-      await joined(tx, ({ internalAdapter }) => internalAdapter.deleteUserSessions(userId));
-    },
-
-    /** A single-use token of 32 random bytes; stored hashed. Tokens issued before stay valid until used or expired. */
-    async issueToken(tx: Tx, purpose: TokenPurpose, userId: Id<'usr'>, ttlSeconds: number): Promise<string> {
-      const token = randomBytes(32).toString('base64url');
-      const expiresAt = new Date(Date.now() + ttlSeconds * 1_000);
-      await joined(tx, ({ internalAdapter }) => internalAdapter.createVerificationValue({ identifier: `${purpose}:${token}`, value: userId, expiresAt }));
-      return token;
-    },
-
-    /** Whom the token was issued to, once; null for an unknown, used or expired one. */
-    async consumeToken(tx: Tx, purpose: TokenPurpose, token: string): Promise<Id<'usr'> | null> {
-      const found = await joined(tx, ({ internalAdapter }) => internalAdapter.consumeVerificationValue(`${purpose}:${token}`));
-      return found && isId('usr', found.value) ? found.value : null;
-    },
+    ...passwordCalls(context),
+    ...accountCalls(joined),
+    ...tokenCalls(joined),
 
     /** The organisation with its first owner. The caller has made sure that the slug is free and holds its lock. */
     async createOrganization(tx: Tx, org: { ownerId: Id<'usr'>; displayName: string; slug: string }): Promise<Id<'org'>> {
@@ -139,6 +88,71 @@ export function createEngine(database: Database, config: EngineConfig) {
       });
       if (!answer?.response) return null;
       return { sessionId: answer.response.session.id, userId: answer.response.user.id, setCookies: answer.headers.getSetCookie() };
+    },
+  };
+}
+
+type Context = Awaited<Auth['$context']>;
+type InternalAdapter = Context['internalAdapter'];
+type Joined = <T>(tx: Tx, work: (adapter: InternalAdapter) => Promise<T>) => Promise<T>;
+
+function passwordCalls(context: Promise<{ password: Pick<Context['password'], 'hash' | 'verify'>; internalAdapter: InternalAdapter }>) {
+  return {
+    async hashPassword(password: string): Promise<string> {
+      return (await context).password.hash(password);
+    },
+
+    /** The user and the hash that matched; null for an unknown address and a wrong password, after the same work. */
+    async verifyPassword(email: string, password: string): Promise<{ userId: Id<'usr'>; hash: string } | null> {
+      const { internalAdapter, password: hashing } = await context;
+      const found = await internalAdapter.findUserByEmail(email, { includeAccounts: true });
+      const hash = found?.accounts.find((account) => account.providerId === 'credential')?.password;
+      if (!found || !hash) {
+        await hashing.hash(password);
+        return null;
+      }
+      return await hashing.verify({ hash, password }) ? { userId: known('usr', found.user.id), hash } : null;
+    },
+  };
+}
+
+function accountCalls(joined: Joined) {
+  return {
+    /** Errors: unique violation for a known address. */
+    createUser(tx: Tx, user: { email: string; displayName: string; passwordHash: string; emailVerified: boolean }): Promise<Id<'usr'>> {
+      return joined(tx, async (adapter) => {
+        const { id } = await adapter.createUser({ email: user.email, name: user.displayName, emailVerified: user.emailVerified }, { method: 'email-password' });
+        await adapter.linkAccount({ userId: id, providerId: 'credential', accountId: id, password: user.passwordHash });
+        return known('usr', id);
+      });
+    },
+
+    createSession(tx: Tx, userId: Id<'usr'>, from: { ip: string; userAgent: string | null }): Promise<NewSession> {
+      return joined(tx, async (adapter) => {
+        const session = await adapter.createSession(userId, false, { ipAddress: from.ip, userAgent: (from.userAgent ?? '').slice(0, 200) });
+        return { id: known('ses', session.id), token: session.token };
+      });
+    },
+
+    setPassword: (tx: Tx, userId: Id<'usr'>, passwordHash: string): Promise<void> => joined(tx, (adapter) => adapter.updatePassword(userId, passwordHash)),
+    endAllSessions: (tx: Tx, userId: Id<'usr'>): Promise<void> => joined(tx, (adapter) => adapter.deleteUserSessions(userId)),
+  };
+}
+
+function tokenCalls(joined: Joined) {
+  return {
+    /** A single-use token of 32 random bytes; stored hashed. One for nobody costs the same and opens nothing. */
+    async issueToken(tx: Tx, purpose: TokenPurpose, userId: Id<'usr'> | 'nobody', ttlSeconds: number): Promise<string> {
+      const token = randomBytes(32).toString('base64url');
+      const expiresAt = new Date(Date.now() + ttlSeconds * 1_000);
+      await joined(tx, (adapter) => adapter.createVerificationValue({ identifier: `${purpose}:${token}`, value: userId, expiresAt }));
+      return token;
+    },
+
+    /** Whom the token was issued to, once; null for an unknown, used or expired one. */
+    async consumeToken(tx: Tx, purpose: TokenPurpose, token: string): Promise<Id<'usr'> | null> {
+      const found = await joined(tx, (adapter) => adapter.consumeVerificationValue(`${purpose}:${token}`));
+      return found && isId('usr', found.value) ? found.value : null;
     },
   };
 }

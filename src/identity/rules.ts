@@ -14,6 +14,7 @@ export const passwordMax = 128;
 export const aliasDays = 90;
 export const sessionsPerUserMax = 20;
 export const invitationDays = 7;
+export const verifyTtlSeconds = 24 * 3_600;
 
 export function isReservedSlug(slug: string): boolean {
   return reservedSlugs.some((word) => word === slug);

@@ -9,10 +9,20 @@
  *   appendAudit(tx, { orgId | null, projectId, cause, outcome, target, changes? }): void
  *     registers itself with beforeCommit(tx, 9, …); orgId null is the installation's chain
  *   recordDenial(db, { orgId, projectId, cause, target }): Promise<void>     a member's 403; one per actor, action, minute
- *   sessionCookieName, clearedSessionCookie
+ *   ensureDemo(deps, { email, password? }) → login | null                    development, once; issueSetupToken(deps) → token | null
  */
 export { appendAudit, recordDenial, type AuditChange, type AuditFacts } from './audit';
+export { claimDueMails, composeMail, getMail, markMailDispatched, settleMail } from './account-mail';
+export { verifyAllChains } from './audit-log';
 export { checkApiKey, newApiKey } from './api-key';
 export { clearedSessionCookie, sessionCookieName } from './cookie';
+export {
+  closeBilling, countLeft, finishOrg, finishProject, recordBillingFailure, requestProductDeletions, requestProjectDeletions, type DeletionDeps,
+} from './deletion';
+export type { IdentityDeps, ProductDeletion } from './deps';
 export { createEngine, type Engine } from './engine';
+export { expireIdentityRows } from './expiry';
+export { createMailDispatcher, startMailRelay } from './mail-outbox';
+export { createResetLink } from './passwords';
 export { readSession, type SessionDeps, type SessionReading } from './session';
+export { ensureDemo, isSetUp, issueSetupToken, type DemoLogin } from './setup';

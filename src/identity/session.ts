@@ -62,16 +62,17 @@ async function callerOf(deps: SessionDeps, row: Row, path: { orgSlug?: string; p
     kind: 'user', userId: row.userId, sessionId: row.sessionId, email: row.email, displayName: row.displayName, freshUntil: row.freshUntil,
   };
   if (path.orgSlug === undefined) return user;
-  if (!row.orgId || !row.role) throw await absent(deps, 'Organisation', row.userId, '', path.orgSlug);
+  if (!row.orgId || !row.role) throw await absent(deps, row.userId, '', path.orgSlug);
   const org = { id: row.orgId, slug: row.orgSlug, displayName: row.orgName, status: row.orgStatus };
   const member: OrgCaller = { ...user, org, role: row.role };
   if (path.projectSlug === undefined) return member;
-  if (!row.projectId) throw await absent(deps, 'Project', row.userId, row.orgId, path.projectSlug);
+  if (!row.projectId) throw await absent(deps, row.userId, row.orgId, path.projectSlug);
   return { ...member, project: { id: row.projectId, slug: row.projectSlug, displayName: row.projectName, status: row.projectStatus } };
 }
 
 /** A member who uses a slug of before learns the new one; nobody else learns that it ever was one. */
-async function absent(deps: SessionDeps, kind: 'Organisation' | 'Project', userId: Id<'usr'>, scope: Id<'org'> | '', slug: string): Promise<AppError> {
+async function absent(deps: SessionDeps, userId: Id<'usr'>, scope: Id<'org'> | '', slug: string): Promise<AppError> {
+  const kind = scope === '' ? 'Organisation' : 'Project';
   const [moved] = await prepared<{ slug: string }>(deps.db, `
     select coalesce(p.slug, o.slug) as slug from slug_alias a
     left join project p on a.scope <> '' and p.id = a.target_id and p.org_id = a.scope

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import type { Role } from '../core/caller';
 import type { auditEntrySchema, invitationSchema, memberSchema, membershipSchema, orgSchema, projectSchema, sessionSchema, userSchema } from './schemas';
-import type { AuditRow } from './audit-store';
-import type { InvitationRow, MemberRow, MembershipRow, OrgRow, ProjectRow } from './org-store';
-import type { SessionRow, UserRow } from './user-store';
+import type { AuditRow } from './store/audit';
+import type { InvitationRow, MemberRow, MembershipRow, OrgRow, ProjectRow } from './store/orgs';
+import type { SessionRow, UserRow } from './store/users';
 
 const iso = (at: Date | null) => at?.toISOString() ?? null;
 

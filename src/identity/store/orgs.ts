@@ -1,8 +1,8 @@
-import type { Role } from '../core/caller';
-import type { Id } from '../core/ids';
-import { execute, rows, type Db } from '../db/client';
-import type { Tx } from '../db/transaction';
-import { aliasDays } from './rules';
+import type { Role } from '../../core/caller';
+import type { Id } from '../../core/ids';
+import { execute, rows, type Db } from '../../db/client';
+import type { Tx } from '../../db/transaction';
+import { aliasDays } from '../rules';
 
 export type LifeStatus = 'active' | 'deleting';
 export type OrgRow = { id: Id<'org'>; slug: string; displayName: string; timeZone: string; status: LifeStatus; createdAt: Date; updatedAt: Date };
@@ -81,10 +81,10 @@ export async function lockSlugs(tx: Tx, scope: Id<'org'> | ''): Promise<void> {
 }
 
 /** The old slug stays reserved; one that is taken up again is an alias no longer. */
-export async function moveAlias(tx: Tx, scope: Id<'org'> | '', targetId: string, from: string, to: string): Promise<void> {
+export async function moveAlias(tx: Tx, scope: Id<'org'> | '', subject: { id: string; slug: string }, to: string): Promise<void> {
   await execute(tx, 'delete from slug_alias where scope = $1 and slug = $2', scope, to);
   await execute(tx, `insert into slug_alias (scope, slug, target_id, reserved_until) values ($1, $2, $3, now() + interval '${aliasDays} days')
-    on conflict (scope, slug) do update set target_id = excluded.target_id, reserved_until = excluded.reserved_until`, scope, from, targetId);
+    on conflict (scope, slug) do update set target_id = excluded.target_id, reserved_until = excluded.reserved_until`, scope, subject.slug, subject.id);
 }
 
 /** A deleted resource frees its slug and those it had before. */

@@ -1,7 +1,7 @@
-import type { Id } from '../core/ids';
-import { execute, rows, type Db } from '../db/client';
-import type { Tx } from '../db/transaction';
-import { sessionsPerUserMax } from './rules';
+import type { Id } from '../../core/ids';
+import { execute, rows, type Db } from '../../db/client';
+import type { Tx } from '../../db/transaction';
+import { sessionsPerUserMax } from '../rules';
 
 export type UserRow = {
   id: Id<'usr'>; email: string; displayName: string; emailVerified: boolean; disabledAt: Date | null; createdAt: Date; updatedAt: Date;
@@ -56,10 +56,10 @@ const sessionColumns = (times: SessionTimes) => `id, "ipAddress" as ip, "userAge
 const isLive = (times: SessionTimes) => `"expiresAt" > now() and "createdAt" > now() - interval '${times.SESSION_MAX_DAYS} days'`;
 
 /** Live sessions, newest first. */
-export function listSessions(db: Db, times: SessionTimes, userId: string, after: { createdAt: string; id: string } | null, limit: number): Promise<SessionRow[]> {
+export function listSessions(db: Db, times: SessionTimes, userId: string, page: { after: { createdAt: string; id: string } | null; limit: number }): Promise<SessionRow[]> {
   return rows<SessionRow>(db, `select ${sessionColumns(times)} from session where "userId" = $1 and ${isLive(times)}
     and ($2::timestamptz is null or ("createdAt", id) < ($2::timestamptz, $3)) order by "createdAt" desc, id desc limit $4::int`,
-  userId, after?.createdAt ?? null, after?.id ?? null, limit);
+  userId, page.after?.createdAt ?? null, page.after?.id ?? null, page.limit);
 }
 
 export async function getSession(db: Db, times: SessionTimes, sessionId: string): Promise<SessionRow | null> {

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { Role } from '../core/caller';
-import { AppError } from '../core/errors';
-import { newId, type Id } from '../core/ids';
-import { execute, rows, type Db } from '../db/client';
-import { databaseError } from '../db/errors';
-import type { Tx } from '../db/transaction';
-import type { After, InvitationRow, MemberRow } from './org-store';
-import { invitationDays } from './rules';
+import type { Role } from '../../core/caller';
+import { AppError } from '../../core/errors';
+import { newId, type Id } from '../../core/ids';
+import { execute, rows, type Db } from '../../db/client';
+import { databaseError } from '../../db/errors';
+import type { Tx } from '../../db/transaction';
+import type { After, InvitationRow, MemberRow } from './orgs';
+import { invitationDays } from '../rules';
 
 const memberColumns = `m."userId", u.email, u.name as "displayName", m.role, m."createdAt", m.updated_at as "updatedAt"`;
 

@@ -1,7 +1,7 @@
-import type { Actor } from '../core/caller';
-import { execute, rows, type Db } from '../db/client';
-import type { AuditChange } from './audit';
-import type { AuditQuery } from './schemas';
+import type { Actor } from '../../core/caller';
+import { execute, rows, type Db } from '../../db/client';
+import type { AuditChange } from '../audit';
+import type { AuditQuery } from '../schemas';
 
 export type AuditRow = {
   id: string; chain: string; seq: number; actorKind: Actor['kind']; actorId: string | null; actorName: string | null; action: string;
@@ -13,15 +13,17 @@ const columns = `id, chain, seq::int as seq, actor_kind as "actorKind", actor_id
   project_id as "projectId", target_type as "targetType", target_id as "targetId", changes, request_id as "requestId", ip, created_at as "createdAt",
   prev_hash as "prevHash", hash`;
 
+export type AuditFilter = Omit<AuditQuery, 'limit' | 'cursor'>;
+
 /** Newest first: a chain's numbers are its order. */
-export function listAuditRows(db: Db, chain: string, filter: Omit<AuditQuery, 'limit' | 'cursor'>, beforeSeq: number | null, limit: number): Promise<AuditRow[]> {
+export function listAuditRows(db: Db, chain: string, filter: AuditFilter, page: { beforeSeq: number | null; limit: number }): Promise<AuditRow[]> {
   return rows<AuditRow>(db, `select ${columns} from audit_entry where chain = $1 and ($2::bigint is null or seq < $2::bigint)
     and ($3::text is null or actor_id = $3) and ($4::text is null or action = $4) and ($5::text is null or target_id = $5)
     and ($6::text is null or project_id = $6) and ($7::text is null or outcome = $7)
     and ($8::timestamptz is null or created_at >= $8::timestamptz) and ($9::timestamptz is null or created_at < $9::timestamptz)
     order by seq desc limit $10::int`,
-  chain, beforeSeq, filter.actorId ?? null, filter.action ?? null, filter.targetId ?? null, filter.projectId ?? null, filter.outcome ?? null,
-  filter.from ?? null, filter.to ?? null, limit);
+  chain, page.beforeSeq, filter.actorId ?? null, filter.action ?? null, filter.targetId ?? null, filter.projectId ?? null, filter.outcome ?? null,
+  filter.from ?? null, filter.to ?? null, page.limit);
 }
 
 /** Oldest first, for checking the chain. */
