@@ -10,6 +10,7 @@ import { documentation } from './http/docs';
 import { health, ProbeFailure, type HealthDeps } from './http/health';
 import { routes } from './http/routes';
 import { createApp, createHttpServer } from './http/server';
+import { ensureDemo, issueSetupToken } from './identity/service';
 
 const migrationsDir = resolve('prisma/migrations');
 
@@ -18,6 +19,7 @@ async function main(config: Config): Promise<void> {
   const deps = openApi(core);
   await migrate(config.DATABASE_URL, migrationsDir);
   await ensureCatalogue(core.db, config);
+  await ensureFirstAccount(deps);
   const server = createHttpServer(createApp(deps, routes, (app) => {
     health(app, probes(deps));
     documentation(routes)(app);
@@ -30,12 +32,24 @@ async function main(config: Config): Promise<void> {
       server.close(done);
       server.closeIdleConnections();
     });
-    await deps.dispatcher.drain();
+    await Promise.all([deps.dispatcher.drain(), deps.mailDispatcher.drain()]);
     await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await deps.db.close();
   });
   core.log.info({ address, metrics: metrics.address }, 'the API answers');
   announceReady({ address, metrics: metrics.address });
+}
+
+/** Development: the demo organisation. Elsewhere a token for whoever sets the installation up, printed until that is done. */
+async function ensureFirstAccount(deps: AppDeps): Promise<void> {
+  const { config } = deps;
+  if (config.HOLDFAST_MODE === 'development') {
+    const made = await ensureDemo(deps, { email: config.DEMO_OWNER_EMAIL, password: config.DEMO_OWNER_PASSWORD });
+    if (made) process.stdout.write(`Demo owner ${made.email}, password ${made.password}\n`);
+    return;
+  }
+  const token = await issueSetupToken(deps);
+  if (token) process.stdout.write(`This installation is new. Set it up within 24 hours: POST ${config.PUBLIC_URL}/v1/api/auth/setup with the token ${token}\n`);
 }
 
 function probes({ db, temporal }: AppDeps): HealthDeps {

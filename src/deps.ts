@@ -13,7 +13,7 @@ import { authorityFile, postgresDirectories } from './edge/postgres/directories'
 import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
 import { createLimiter } from './http/rate-limit';
-import { appendAudit, checkApiKey, createEngine, readSession, recordDenial, type Engine } from './identity/service';
+import { appendAudit, checkApiKey, createEngine, createMailDispatcher, readSession, recordDenial, type Engine, type ProductDeletion, type StartMail } from './identity/service';
 import { createAlerts, type Alerts } from './operations/alerts';
 import { createDispatcher, type Dispatcher } from './operations/dispatcher';
 import type { ReconcileRule } from './operations/reconcile';
@@ -21,10 +21,12 @@ import { createOperationWatch, type OperationWatch } from './operations/watch';
 import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
 import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
 import { postgresReconcileRule } from './postgres/reconcile';
-import type { PublicGateway } from './postgres/service';
+import { countServices, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
 import { createCancelRun, type CancelRun } from './temporal/cancel';
 import { openTemporal, type Temporal } from './temporal/connection';
-import { scheduleIds } from './temporal/ids';
+import { scheduleIds, workflowIds } from './temporal/ids';
+import { startOptions } from './temporal/options';
+import { searchAttributes } from './temporal/search-attributes';
 import type { ScheduleDefinition } from './temporal/schedules';
 
 /** What every process has. */
@@ -54,11 +56,11 @@ export function openCore(config: Config, process: string): CoreDeps {
 }
 
 /** What operations, the frame and the products' services need in the API process. */
-export interface AppDeps extends CoreDeps, RouteDeps {
-  readonly config: Config;
+export interface AppDeps extends CoreDeps, Omit<RouteDeps, keyof CoreDeps> {
   readonly engine: Engine;
   readonly temporal: Temporal;
   readonly dispatcher: Dispatcher;
+  readonly mailDispatcher: ReturnType<typeof createMailDispatcher>;
   readonly watch: OperationWatch;
 }
 
@@ -67,8 +69,10 @@ export function openApi(core: CoreDeps): AppDeps {
   const engine = createEngine(db, config);
   const temporal = temporalOf(config, 'api');
   const sessions = { db, engine, config };
+  const mailDispatcher = createMailDispatcher({ db, log, start: startMailOf(temporal) });
   return {
-    ...core, engine, temporal,
+    ...core, engine, temporal, mailDispatcher, productDeletions,
+    startAccountMail: (mailId) => mailDispatcher.start(mailId),
     publicGateway: publicGatewayOf(core),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),
@@ -108,6 +112,21 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),
     postgresCustomer: pgCustomer,
     publicGateway: publicGatewayOf(core),
+  };
+}
+
+/** What a project holds, by product: deleting it asks each of them. */
+const productDeletions: readonly ProductDeletion[] = [
+  { kind: 'postgres_service', requestDeletion: requestPostgresDeletion, countLive: countServices },
+];
+
+/** One start of an account mail's workflow, within the deadline of every start. The relay repeats what fails. */
+function startMailOf(temporal: Temporal): StartMail {
+  return async (mailId) => {
+    await temporal.within(startOptions.deadlineMs, () => temporal.client.workflow.start('sendAccountMail', {
+      workflowId: workflowIds.sendAccountMail(mailId), taskQueue: 'system', args: [{ mailId }], workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE', typedSearchAttributes: searchAttributes({ product: 'identity', resourceId: mailId }), staticSummary: 'Send an account mail',
+    }));
   };
 }
 

@@ -24,17 +24,19 @@ export async function runOperation<D extends FrameDeps>(deps: D, operation: Oper
   const params = cleanParams(request.params);
   const { caller, setCookies } = await authenticate(deps.authenticator, operation, facts.headers, params);
   trace.caller = caller;
-  await onRecord(deps, operation, caller, facts, async () => authorise(operation, caller, deps.clock.now()));
+  await onRecord(deps, { operation, caller, facts }, async () => authorise(operation, caller, deps.clock.now()));
   if (caller.kind === 'user') trace.quotas.push(await deps.limiter.take(deps.managementRate, caller.userId));
   const parsed = operation.auth.kind === 'signature' ? { query: undefined, body: undefined }
     : parseRequest(operation, { query: onlyStrings(request.query), body: facts.rawBody });
-  for (const { rule, key } of ownLimits(deps, operation, caller, facts, parsed)) trace.quotas.push(await deps.limiter.take(rule, key));
-  const answer = await onRecord(deps, operation, caller, facts, () => answerOf(deps, operation, { caller, params, facts, ...parsed }));
+  for (const { rule, key } of ownLimits(deps, { operation, caller, facts }, parsed.body)) trace.quotas.push(await deps.limiter.take(rule, key));
+  const answer = await onRecord(deps, { operation, caller, facts }, () => answerOf(deps, operation, { caller, params, facts, ...parsed }));
   return { ...answer, cookies: [...setCookies, ...answer.cookies] };
 }
 
+type Asked<D> = { operation: Operation<D>; caller: Caller; facts: RequestFacts };
+
 /** A member's 403 is part of the organisation's audit; the refusal stands also when it cannot be written. */
-async function onRecord<D extends FrameDeps, T>(deps: D, operation: Operation<D>, caller: Caller, facts: RequestFacts, work: () => Promise<T>): Promise<T> {
+async function onRecord<D extends FrameDeps, T>(deps: D, { operation, caller, facts }: Asked<D>, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -148,8 +150,10 @@ function idempotencyScope<D>(operation: Operation<D>, { caller, params, query, b
   return { principal, operation: operation.id, key, fingerprint: fingerprintOf({ params, query, body }) };
 }
 
-function ownLimits<D>(deps: D, operation: Operation<D>, caller: Caller, facts: RequestFacts, { body }: Parsed): { rule: RateRule; key: string }[] {
-  return operation.limits ? Reflect.apply(operation.limits, operation, [{ deps, caller, ip: clientNetwork(facts.ip), body }]) : [];
+function ownLimits<D>(deps: D, { operation, caller, facts }: Asked<D>, body: unknown): { rule: RateRule; key: string }[] {
+  if (!operation.limits) return [];
+  const limits: { rule: RateRule; key: string }[] = Reflect.apply(operation.limits, operation, [{ deps, caller, ip: clientNetwork(facts.ip), body }]);
+  return limits;
 }
 
 const flights = new Map<string, Promise<unknown>>();

@@ -1,13 +1,15 @@
 import { acceptedWorkOperations, type AcceptedWorkDeps } from './accepted-work';
 import type { Operation } from './operation';
+import { identityOperations, type IdentityDeps } from '../identity/operations';
 import { postgresOperations, type PostgresDeps } from '../postgres/operations';
 import type { FrameDeps } from './server';
 
 /** What the handlers of all products need together; deps.ts provides it. */
-export type RouteDeps = FrameDeps & AcceptedWorkDeps & PostgresDeps;
+export type RouteDeps = FrameDeps & AcceptedWorkDeps & IdentityDeps & PostgresDeps;
 
 /** Every route of the product. A route is declared nowhere else: router, checks, OpenAPI and the documentation follow this list. */
 export const routes: readonly Operation<RouteDeps>[] = [
+  ...identityOperations,
   ...acceptedWorkOperations,
   ...postgresOperations,
 ];

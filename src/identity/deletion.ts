@@ -85,8 +85,7 @@ export async function deleteOrg(deps: DeletionDeps, tx: Tx, { caller, cause }: B
 async function requireNothingLive({ productDeletions }: DeletionDeps, db: Db, projects: readonly Id<'prj'>[]): Promise<void> {
   const conflicts: { kind: string; count: number }[] = [];
   for (const product of productDeletions) {
-    let count = 0;
-    for (const projectId of projects) count += await product.countLive(db, projectId);
+    const count = await product.countLive(db, projects);
     if (count > 0) conflicts.push({ kind: product.kind, count });
   }
   if (conflicts.length > 0) throw new AppError('conflict', 'There are services or zones left. Delete them first, or repeat with cascade=true.', { conflicts });
@@ -95,14 +94,14 @@ async function requireNothingLive({ productDeletions }: DeletionDeps, db: Db, pr
 /** Every product has begun to delete what it holds in the project. Safe twice. */
 export async function requestProductDeletions(deps: DeletionDeps, projectId: Id<'prj'>): Promise<void> {
   for (const product of deps.productDeletions) {
-    await inTransaction(deps.db, (tx) => product.requestDeletion(tx, projectId, systemCause('deleteProject')));
+    await inTransaction(deps.db, (tx) => product.requestDeletion(tx, projectId));
   }
 }
 
 /** How much is left in the project; what came in during the deletion is asked to go as well. */
 export async function countLeft(deps: DeletionDeps, projectId: Id<'prj'>): Promise<number> {
   let left = 0;
-  for (const product of deps.productDeletions) left += await product.countLive(deps.db.prisma, projectId);
+  for (const product of deps.productDeletions) left += await product.countLive(deps.db.prisma, [projectId]);
   if (left > 0) await requestProductDeletions(deps, projectId);
   return left;
 }

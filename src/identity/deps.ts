@@ -30,7 +30,7 @@ export interface ProductDeletion {
   /** What a client calls these: goes into `conflicts [{kind, count}]`. */
   readonly kind: string;
   /** Begins the deletion of everything the product holds in the project. Safe again: what is on its way stays so. */
-  requestDeletion(tx: Tx, projectId: Id<'prj'>, cause: Cause): Promise<unknown>;
+  requestDeletion(tx: Tx, projectId: Id<'prj'>): Promise<unknown>;
   /** How many are not gone yet; gone is deleted, whatever retention keeps. */
-  countLive(db: Db, projectId: Id<'prj'>): Promise<number>;
+  countLive(db: Db, projectIds: readonly Id<'prj'>[]): Promise<number>;
 }

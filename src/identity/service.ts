@@ -22,7 +22,7 @@ export {
 export type { IdentityDeps, ProductDeletion } from './deps';
 export { createEngine, type Engine } from './engine';
 export { expireIdentityRows } from './expiry';
-export { createMailDispatcher, startMailRelay } from './mail-outbox';
+export { createMailDispatcher, startMailRelay, type StartMail } from './mail-outbox';
 export { createResetLink } from './passwords';
 export { readSession, type SessionDeps, type SessionReading } from './session';
 export { ensureDemo, isSetUp, issueSetupToken, type DemoLogin } from './setup';

@@ -70,18 +70,22 @@ export type DemoLogin = { email: string; password: string; orgSlug: string; proj
  * The login when it was made by this call, else null: only its hash is kept.
  */
 export async function ensureDemo(deps: IdentityDeps, owner: { email: string; password?: string | undefined }): Promise<DemoLogin | null> {
+  if (await hasDemo(deps.db.prisma)) return null; // before anything is hashed
   const password = owner.password ?? randomBytes(15).toString('base64url');
   const passwordHash = await deps.engine.hashPassword(password);
   return inTransaction(deps.db, async (tx) => {
     await lockInstallation(tx);
-    const done = await rows(tx, 'select 1 as one from installation where demo_at is not null');
-    if (done.length > 0) return null;
+    if (await hasDemo(tx)) return null;
     await execute(tx, 'update installation set demo_at = now(), set_up_at = coalesce(set_up_at, now())');
     await execute(tx, 'delete from setup_token');
     const user = await createOwner(deps, tx, { email: owner.email, displayName: 'Demo owner', password }, passwordHash);
     const { org, project } = await createOrg(deps, tx, { caller: { userId: user.id }, cause: systemCause('ensureDemo') }, { displayName: 'Demo', slug: 'demo' });
     return { email: owner.email, password, orgSlug: org.slug, projectSlug: project.slug };
   });
+}
+
+async function hasDemo(db: Db): Promise<boolean> {
+  return (await rows(db, 'select 1 as one from installation where demo_at is not null')).length > 0;
 }
 
 async function createOwner(deps: IdentityDeps, tx: Tx, owner: FirstOwner, passwordHash: string): Promise<UserRow> {

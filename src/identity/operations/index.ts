@@ -4,3 +4,4 @@ import { orgOperations } from './orgs';
 
 /** Every route of identity. */
 export const identityOperations = [...authOperations, ...orgOperations, ...memberOperations];
+export type { IdentityDeps } from '../deps';
