@@ -84,7 +84,7 @@ export const authOperations = [
     },
   }),
   self({
-    id: 'reauthenticate', method: 'post', path: '/api/auth/reauthenticate', tag, summary: 'Give my password again', body: z.strictObject({ password }),
+    id: 'reauthenticateSession', method: 'post', path: '/api/auth/reauthenticate', tag, summary: 'Give my password again', body: z.strictObject({ password }),
     description: 'Makes the session fresh: what reveals or deletes asks for that.', answer: z.object({ session: sessionSchema }), errors: ['invalid_credentials'], noStore: true,
     limits: ({ deps, ip, caller }) => guessLimits(deps, ip, caller.email),
     handle: async ({ deps, caller, cause, body }) => ({ session: viewSession(await reauthenticate(deps, caller, cause, body.password), caller.sessionId) }),
