@@ -59,6 +59,10 @@ function announce(addresses: Addresses, temporalIsOurs: boolean, demo: Parameter
   say(welcome(facts, (performance.now() / 1000).toFixed(1)));
 }
 
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'an unknown failure';
+}
+
 async function refuse(installation: Installation, ownerPid: number): Promise<void> {
   const running = await readFile(join(installation.dir, 'dev.json'), 'utf8').then((text) => /"apiUrl": "([^"]+)"/.exec(text)?.[1], () => undefined);
   process.stderr.write(`Holdfast already runs in this clone (process ${ownerPid}${running ? `, ${running}` : ', still starting'}). Stop it with Ctrl-C there first; another clone may run beside it.\n`);
@@ -74,7 +78,7 @@ function onceStopped(system: System, cleanUp: () => Promise<void>): (code: numbe
   const end = async (code: number, error?: unknown): Promise<void> => {
     if (firstAt !== undefined) return;
     firstAt = performance.now();
-    if (error !== undefined) process.stderr.write(`\nHoldfast could not start: ${error instanceof Error ? error.message : String(error)}\n`);
+    if (error !== undefined) process.stderr.write(`\nHoldfast could not start: ${messageOf(error)}\n`);
     else say('\nStopping (Ctrl-C again stops at once) …');
     await system.stop();
     await cleanUp();
@@ -98,6 +102,6 @@ function serially(work: () => Promise<void>): () => Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.stderr.write(`${error instanceof Error && !(error instanceof ConfigError) ? error.stack : messageOf(error)}\n`);
   process.exit(1);
 });

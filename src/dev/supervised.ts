@@ -86,7 +86,7 @@ export class Supervised<R extends Running> {
         this.process = undefined;
         failures += 1;
         if (this.stopped.signal.aborted || failures >= max) throw error;
-        this.options.say(`${this.name} did not start: ${error instanceof Error ? error.message : String(error)}`);
+        this.options.say(`${error instanceof Error ? error.message : String(error)}; trying again.`);
         await this.wait(failures);
       }
     }
