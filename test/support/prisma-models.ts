@@ -26,8 +26,8 @@ export function prismaColumns(dir: string): Column[] {
 }
 
 function columnOf(table: string, line: string): Column[] {
-  const [, name, type = '', suffix = '', attributes = ''] = /^(\w+)\s+(\w+)(\?|\[\])?(.*)$/.exec(line) ?? [];
-  const scalar = scalarTypes[type];
+  const [, name, type = '', suffix = '', attributes = ''] = /^(\w+)\s+(Unsupported\("[^"]+"\)|\w+)(\?|\[\])?(.*)$/.exec(line) ?? [];
+  const scalar = /^Unsupported\("(.+)"\)$/.exec(type)?.[1] ?? scalarTypes[type];
   if (name === undefined || scalar === undefined) return [];
   const [, native, bound = ''] = /@db\.(\w+)(?:\(([^)]*)\))?/.exec(attributes) ?? [];
   const exact = native === undefined ? () => scalar : nativeTypes[native];
