@@ -14,52 +14,62 @@ export interface Listener {
 const retryMinMs = 100;
 const retryMaxMs = 5_000;
 
-export function createListener(options: { url: string; process: string; log: Log }): Listener {
-  const heardBy = new Map<string, Set<(payload: string | null) => void>>();
-  let client: pg.Client | null = null;
-  let retryMs = retryMinMs;
-  let timer: NodeJS.Timeout | undefined;
-  let closed = false;
+type Options = { url: string; process: string; log: Log };
 
-  const tell = (channel: string, payload: string | null) => heardBy.get(channel)?.forEach((heard) => heard(payload));
+export function createListener(options: Options): Listener {
+  return new DatabaseListener(options);
+}
 
-  const connect = async () => {
-    const fresh = new pg.Client({ connectionString: options.url, application_name: `holdfast-${options.process}-listen`, keepAlive: true, connectionTimeoutMillis: 5_000 });
-    client = fresh;
-    fresh.on('notification', ({ channel, payload }) => tell(channel, payload ?? ''));
-    fresh.on('error', (error) => options.log.warn({ err: error }, 'the listening database connection broke'));
-    fresh.once('end', () => reconnect(fresh));
+class DatabaseListener implements Listener {
+  private readonly heardBy = new Map<string, Set<(payload: string | null) => void>>();
+  private client: pg.Client | null = null;
+  private timer: NodeJS.Timeout | undefined;
+  private retryMs = retryMinMs;
+  private closed = false;
+
+  constructor(private readonly options: Options) {}
+
+  listen(channel: string, heard: (payload: string | null) => void): () => void {
+    const known = this.heardBy.get(channel) ?? new Set();
+    this.heardBy.set(channel, known.add(heard));
+    if (!this.client && !this.timer) void this.connect();
+    else if (known.size === 1) void this.client?.query(`listen ${pg.escapeIdentifier(channel)}`).then(() => heard(null), () => undefined);
+    return () => known.delete(heard);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    clearTimeout(this.timer);
+    await this.client?.end().catch(() => undefined);
+  }
+
+  private async connect(): Promise<void> {
+    const { url, process, log } = this.options;
+    const client = new pg.Client({ connectionString: url, application_name: `holdfast-${process}-listen`, keepAlive: true, connectionTimeoutMillis: 5_000 });
+    this.client = client;
+    client.on('notification', ({ channel, payload }) => this.tell(channel, payload ?? ''));
+    client.on('error', (error) => log.warn({ err: error }, 'the listening database connection broke'));
+    client.once('end', () => this.reconnect(client));
     try {
-      await fresh.connect();
-      for (const channel of heardBy.keys()) await fresh.query(`listen ${pg.escapeIdentifier(channel)}`);
-      retryMs = retryMinMs;
-      for (const channel of heardBy.keys()) tell(channel, null);
+      await client.connect();
+      for (const channel of this.heardBy.keys()) await client.query(`listen ${pg.escapeIdentifier(channel)}`);
+      this.retryMs = retryMinMs;
+      for (const channel of this.heardBy.keys()) this.tell(channel, null);
     } catch (error) {
-      options.log.warn({ err: error }, 'cannot listen to the database yet');
-      await fresh.end().catch(() => undefined);
-      reconnect(fresh);
+      log.warn({ err: error }, 'cannot listen to the database yet');
+      await client.end().catch(() => undefined);
+      this.reconnect(client);
     }
-  };
+  }
 
-  const reconnect = (broken: pg.Client) => {
-    if (closed || client !== broken) return;
-    client = null;
-    timer = setTimeout(() => void connect(), retryMs);
-    retryMs = Math.min(retryMaxMs, retryMs * 2);
-  };
+  private tell(channel: string, payload: string | null): void {
+    this.heardBy.get(channel)?.forEach((heard) => heard(payload));
+  }
 
-  return {
-    listen(channel, heard) {
-      const known = heardBy.get(channel) ?? new Set();
-      heardBy.set(channel, known.add(heard));
-      if (!client && !timer) void connect();
-      else if (known.size === 1) void client?.query(`listen ${pg.escapeIdentifier(channel)}`).then(() => heard(null), () => undefined);
-      return () => known.delete(heard);
-    },
-    async close() {
-      closed = true;
-      clearTimeout(timer);
-      await client?.end().catch(() => undefined);
-    },
-  };
+  private reconnect(broken: pg.Client): void {
+    if (this.closed || this.client !== broken) return;
+    this.client = null;
+    this.timer = setTimeout(() => void this.connect(), this.retryMs);
+    this.retryMs = Math.min(retryMaxMs, this.retryMs * 2);
+  }
 }

@@ -18,7 +18,7 @@ export interface WorkerSetup {
   log: Log;
   /**
    * Namespace, search attributes and schedules exist. Runs with each new connection before work is taken (`first`), and again
-   * every half minute: a Temporal that lost its data is made usable without a restart of ours.
+   * every ten seconds: a Temporal that lost its data is made usable without a restart of ours.
    */
   prepare(first: boolean): Promise<void>;
   /** Work is taken now. Called again after an outage. */
@@ -31,7 +31,7 @@ export interface Workers {
   stop(): Promise<void>;
 }
 
-const prepareEveryMs = 30_000;
+const prepareEveryMs = 10_000;
 const retryMinMs = 250;
 const retryMaxMs = 5_000;
 

@@ -5,12 +5,11 @@ import { temporal } from '@temporalio/proto';
  * The binary form holds payloads as they are, so their text is found without decoding each.
  */
 export function leaksInHistories(histories: ReadonlyMap<string, Uint8Array>, canaries: readonly string[]): string[] {
-  const found: string[] = [];
-  for (const [name, bytes] of histories) {
+  const forms = canaries.flatMap((canary) => [...formsOf(canary)]);
+  return [...histories].flatMap(([name, bytes]) => {
     const text = Buffer.from(bytes).toString('latin1') + JSON.stringify(temporal.api.history.v1.History.decode(bytes));
-    for (const canary of canaries) for (const form of formsOf(canary)) if (text.includes(form)) found.push(`${name}: ${form.slice(0, 4)}…`);
-  }
-  return found;
+    return forms.filter((form) => text.includes(form)).map((form) => `${name}: ${form.slice(0, 4)}…`);
+  });
 }
 
 /** base64 of a text inside a longer one begins at one of three offsets; the cut ends depend on what stands around them. */

@@ -27,25 +27,27 @@ export interface Scenario {
  */
 export async function torture(lab: WorkflowLab, scenario: Scenario): Promise<string[]> {
   const faults: Error[] = [];
-  const undisturbed = await once(lab, scenario, null, null, faults);
+  const undisturbed = await once(lab, scenario, null, faults);
   for (const [index, step] of undisturbed.calls.entries()) {
     for (const torment of torments) {
       if (scenario.withoutEnd?.includes(step) && torment.startsWith('refused')) continue;
-      await once(lab, scenario, torment, { index, step }, faults);
+      await once(lab, scenario, { torment, index, step }, faults);
     }
   }
   if (faults.length > 0) throw new AggregateError(faults, faults.map((fault) => fault.message).join('\n'));
   return undisturbed.calls;
 }
 
-async function once(lab: WorkflowLab, scenario: Scenario, torment: Torment | null, at: { index: number; step: string } | null, faults: Error[]): Promise<RunEnd> {
+type Harm = { torment: Torment; index: number; step: string };
+
+async function once(lab: WorkflowLab, scenario: Scenario, harm: Harm | null, faults: Error[]): Promise<RunEnd> {
   const world = await scenario.begin();
-  const interfere = torment && at ? interference(torment, at.index) : undefined;
-  const end = await lab.run({ workflow: scenario.workflow, input: world.input, activities: world.activities, ...(interfere ? { interfere } : {}) });
+  const interfere = harm ? { interfere: interference(harm.torment, harm.index) } : {};
+  const end = await lab.run({ workflow: scenario.workflow, input: world.input, activities: world.activities, ...interfere });
   try {
-    await world.verify(end, { torment, step: at?.step ?? null });
+    await world.verify(end, { torment: harm?.torment ?? null, step: harm?.step ?? null });
   } catch (error) {
-    const what = torment && at ? `${at.step} ${torment}` : 'undisturbed';
+    const what = harm ? `${harm.step} ${harm.torment}` : 'undisturbed';
     faults.push(new Error(`${scenario.workflow}, ${what} (called: ${end.calls.join(', ')}; ended ${end.end} ${end.code ?? ''}): ${error instanceof Error ? error.message : String(error)}`, { cause: error }));
   }
   return end;
