@@ -1,11 +1,13 @@
+import { createIdentityActivities, type IdentityActivityDeps } from './identity';
 import { createPostgresActivities, type PostgresActivityDeps } from './postgres';
 import { createSystemActivities, type SystemActivityDeps } from './system';
 
-export type ActivityDeps = SystemActivityDeps & PostgresActivityDeps;
+export type ActivityDeps = SystemActivityDeps & IdentityActivityDeps & PostgresActivityDeps;
 
 /** Every activity of every product; a worker registers them all, its queues decide which it is asked for. Names are public. */
 export function createActivities(deps: ActivityDeps) {
   return {
+    ...createIdentityActivities(deps),
     ...createPostgresActivities(deps),
     ...createSystemActivities(deps),
   };

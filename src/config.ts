@@ -50,7 +50,7 @@ const schema = z.object({
   SIGNUP_MODE: z.enum(['open', 'invite', 'closed']).optional().describe('who may sign up; development open, production invite'),
   ACCOUNT_MAIL: z.enum(['off', 'capture', 'transport']).optional().describe('account mail; development capture, production off until ACCOUNT_MAIL_FROM is set'),
   ACCOUNT_MAIL_FROM: z.string().optional().describe('sender of account mail'),
-  ACCOUNT_SMTP_URL: z.string().regex(/^smtps?:\/\//, 'must be an smtp:// URL').optional().describe('relay for account mail (transport)'),
+  ACCOUNT_SMTP_URL: z.string().regex(/^smtps?:\/\//, 'must be an smtp:// URL').default('smtp://127.0.0.1:25').describe('relay for account mail (transport)'),
   EMAIL_VERIFICATION: z.enum(['required', 'optional']).optional().describe('development optional; production required while account mail is on'),
   SESSION_IDLE_DAYS: count(1, 365).default(7).describe('a session ends after this long without use'),
   SESSION_MAX_DAYS: count(1, 365).default(30).describe('a session ends after this long'),

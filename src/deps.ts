@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { captureMailer, smtpMailer } from './adapters/mail-transport/account-mailers';
 import { EmbeddedBackend } from './adapters/postgres-backend/embedded';
 import { pgCustomer } from './adapters/postgres-customer/pg';
 import type { Config } from './config';
@@ -13,6 +15,7 @@ import { authorityFile, postgresDirectories } from './edge/postgres/directories'
 import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
 import { createLimiter } from './http/rate-limit';
+import type { AccountMailer } from './identity/ports';
 import { appendAudit, checkApiKey, createEngine, createMailDispatcher, readSession, recordDenial, type Engine, type ProductDeletion, type StartMail } from './identity/service';
 import { createAlerts, type Alerts } from './operations/alerts';
 import { createDispatcher, type Dispatcher } from './operations/dispatcher';
@@ -97,6 +100,8 @@ export interface WorkerDeps extends CoreDeps {
   readonly postgresBackend: PostgresBackend;
   readonly postgresCustomer: PostgresCustomer;
   readonly publicGateway: PublicGateway;
+  readonly productDeletions: readonly ProductDeletion[];
+  readonly accountMailer: AccountMailer;
   readonly cancelRun: CancelRun;
 }
 
@@ -112,6 +117,8 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),
     postgresCustomer: pgCustomer,
     publicGateway: publicGatewayOf(core),
+    productDeletions,
+    accountMailer: accountMailerOf(config),
   };
 }
 
@@ -120,8 +127,13 @@ const productDeletions: readonly ProductDeletion[] = [
   { kind: 'postgres_service', requestDeletion: requestPostgresDeletion, countLive: countServices },
 ];
 
+/** Development reads its mails in files; elsewhere they go through a relay. While mail is off none is written. */
+function accountMailerOf({ ACCOUNT_MAIL, ACCOUNT_MAIL_FROM, ACCOUNT_SMTP_URL, HOLDFAST_DATA_DIR }: Config): AccountMailer {
+  return ACCOUNT_MAIL === 'transport' ? smtpMailer(ACCOUNT_SMTP_URL, ACCOUNT_MAIL_FROM) : captureMailer(join(HOLDFAST_DATA_DIR, 'mail'), ACCOUNT_MAIL_FROM);
+}
+
 /** One start of an account mail's workflow, within the deadline of every start. The relay repeats what fails. */
-function startMailOf(temporal: Temporal): StartMail {
+export function startMailOf(temporal: Temporal): StartMail {
   return async (mailId) => {
     await temporal.within(startOptions.deadlineMs, () => temporal.client.workflow.start('sendAccountMail', {
       workflowId: workflowIds.sendAccountMail(mailId), taskQueue: 'system', args: [{ mailId }], workflowIdConflictPolicy: 'USE_EXISTING',
@@ -133,6 +145,8 @@ function startMailOf(temporal: Temporal): StartMail {
 /** Work the platform does by itself; made and corrected by every worker that starts. */
 export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.reconcile, workflow: 'reconcile', queue: 'system', product: 'system', every: '5 minutes', summary: 'Find accepted work without a run, and missed deadlines', atStart: true },
+  { id: scheduleIds.expireIdentity, workflow: 'expireIdentity', queue: 'system', product: 'identity', every: '1 hour', summary: 'Drop ended sessions, tokens and reservations' },
+  { id: scheduleIds.verifyAudit, workflow: 'verifyAudit', queue: 'system', product: 'identity', every: '1 day', summary: 'Check what the audit chains have gained' },
 ];
 
 /** Clients check the Postgres gateway with the installation's own authority; the edge process writes it to this file. */

@@ -5,7 +5,8 @@ import { loadConfig, type Config } from './config';
 import { serveMetrics } from './core/metrics-server';
 import { announceReady, onShutdown, runProcess } from './core/process';
 import { missingMigrations } from './db/migrate';
-import { openCore, openWorker, schedules, type WorkerDeps } from './deps';
+import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from './deps';
+import { startMailRelay } from './identity/service';
 import { startRelay } from './operations/relay';
 import { bootstrapTemporal } from './temporal/bootstrap';
 import { ensureSchedules } from './temporal/schedules';
@@ -29,9 +30,10 @@ async function main(config: Config): Promise<void> {
     serving: taken,
   });
   const relay = startRelay({ ...deps, database: core.db });
+  const mailRelay = startMailRelay({ ...deps, start: startMailOf(deps.temporal) });
   const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => readiness(deps, workers));
   onShutdown(async () => {
-    await Promise.all([workers.stop(), relay.stop()]);
+    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop()]);
     await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await core.db.close();
   }, drainMs);

@@ -2,3 +2,8 @@
 export { reconcile } from './system/reconcile';
 export { deletePostgres } from './postgres/delete-postgres';
 export { provisionPostgres } from './postgres/provision-postgres';
+export { deleteOrganization } from './identity/delete-organization';
+export { deleteProject } from './identity/delete-project';
+export { expireIdentity } from './identity/expire-identity';
+export { sendAccountMail } from './identity/send-account-mail';
+export { verifyAudit } from './identity/verify-audit';

@@ -37,3 +37,13 @@ export const housekeeping: ActivityOptions = {
   startToCloseTimeout: '4m', scheduleToCloseTimeout: '4m', heartbeatTimeout: '30s', cancellationType,
   retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' },
 };
+
+/** Hands something to a provider: 30 s, then twice that up to ten minutes, for a day. */
+export const delivering: ActivityOptions = {
+  startToCloseTimeout: '60s', scheduleToCloseTimeout: '24h', retry: { initialInterval: '30s', backoffCoefficient: 2, maximumInterval: '10m' }, cancellationType,
+};
+
+/** Waits by being tried again, up to a minute apart, without end; what is not there yet is no fault. */
+export const polling: ActivityOptions = {
+  startToCloseTimeout: '60s', retry: { initialInterval: '500ms', backoffCoefficient: 1.5, maximumInterval: '60s' }, cancellationType,
+};

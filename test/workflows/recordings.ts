@@ -18,6 +18,13 @@ const provision = {
 };
 const deletion = { blockAccess: async () => ({ retain: true }), cancelOtherRuns: done, retainInstance: done, destroyInstance: done, destroyCredentials: done, markDeleted: done };
 
+const projectRun = { projectId: 'prj_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
+const orgRun = { orgId: 'org_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
+const mailRun = { mailId: 'msg_01kahq3v7ye5fr2m8d4xw0zt6c' };
+const mail = { deliverAccountMail: done, markAccountMailSent: done, markAccountMailFailed: done };
+const projectDeletion = { requestProductDeletions: done, awaitProductsGone: done, markProjectDeleted: done };
+const orgDeletion = { requestProjectDeletions: done, awaitProjectsGone: done, closeOrganizationBilling: done, recordBillingFailure: done, markOrganizationDeleted: done };
+
 /**
  * Every exported workflow stands here, with each way its code can branch. `npm run histories:record` adds what has no file
  * in histories/ yet and never touches what has: those are promises to runs that are under way.
@@ -31,6 +38,13 @@ export const recordings: readonly Recording[] = [
   { workflow: 'provisionPostgres', variant: 'superseded', input: postgresRun, activities: { ...provision, ensureInstance: superseded } },
   { workflow: 'deletePostgres', variant: 'retained', input: { ...postgresRun, generation: 2 }, activities: deletion },
   { workflow: 'deletePostgres', variant: 'destroyed', input: { ...postgresRun, generation: 2 }, activities: { ...deletion, blockAccess: async () => ({ retain: false }) } },
+  { workflow: 'sendAccountMail', variant: 'sent', input: mailRun, activities: mail },
+  { workflow: 'sendAccountMail', variant: 'given-up', input: mailRun, activities: { ...mail, deliverAccountMail: refused } },
+  { workflow: 'deleteProject', variant: 'gone', input: projectRun, activities: projectDeletion },
+  { workflow: 'deleteOrganization', variant: 'gone', input: orgRun, activities: orgDeletion },
+  { workflow: 'deleteOrganization', variant: 'billing-refused', input: orgRun, activities: { ...orgDeletion, closeOrganizationBilling: refused } },
+  { workflow: 'expireIdentity', variant: 'done', activities: { expireIdentityRows: async () => ({ changed: 3 }) } },
+  { workflow: 'verifyAudit', variant: 'whole', activities: { verifyAuditChains: async () => ({ broken: 0 }) } },
 ];
 
 export const fileOf = ({ workflow, variant }: Pick<Recording, 'workflow' | 'variant'>) => `${workflow}.${variant}.bin`;
