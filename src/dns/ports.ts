@@ -54,8 +54,6 @@ export type Delegation = Pick<Resolution, 'outcome' | 'conclusive' | 'ttl'> & {
   /** Whether every parent server that answered gave the same set. */
   consistent: boolean;
   nameservers: { name: string; addresses: string[] }[];
-  /** DS values at the parent. */
-  ds: string[];
 };
 
 /** Recursive questions to DNS itself. Outcomes never throw; nothing is sent to an address that `isContactable` refuses. */
