@@ -6,6 +6,13 @@ const environment = {
   message: 'src/config.ts is the only reader of the environment.',
 };
 
+const exact = 'Money is BigInt rationals: no number arithmetic in this file.';
+const floats = [
+  { selector: 'CallExpression[callee.name=/^(Number|parseInt|parseFloat)$/]', message: exact },
+  { selector: 'MemberExpression[object.name=/^(Math|Number)$/]', message: exact },
+  { selector: 'BinaryExpression[operator=/^([*][*]|[*]|[/]|%|[-])$/] > Literal[raw=/^[0-9._]+$/]', message: exact },
+];
+
 export default tseslint.config(
   { ignores: ['**/dist/**', 'node_modules/**', '.holdfast/**', 'src/db/generated/**', 'coverage/**', 'tools/temporal/**', 'test/histories/**'] },
   {
@@ -54,4 +61,5 @@ export default tseslint.config(
     },
   },
   { files: ['src/config.ts'], rules: { 'no-restricted-syntax': 'off' } },
+  { files: ['src/billing/rules.ts'], rules: { 'no-restricted-syntax': ['error', environment, ...floats] } },
 );

@@ -72,6 +72,12 @@ const schema = z.object({
 
   BILLING_PROVIDER: z.enum(['ledger']).default('ledger').describe('who collects money; ledger: nobody but us'),
   BILLING_CURRENCY: z.string().regex(/^[A-Z]{3}$/).default('USD').describe('ISO 4217'),
+  BILLING_TAX_PERCENT: z.string().regex(/^\d{1,3}(\.\d{1,4})?$/, 'must be a decimal, like 19 or 8.1').default('0').describe('one tax line on every invoice, in percent'),
+  BILLING_MIN_INVOICE_MINOR: count(0, 1_000_000_000).default(50).describe('below this nothing is due and the sum is carried to the next invoice'),
+  BILLING_GRACE_HOURS: count(0, 240).default(24).describe('how long after its end a period still takes usage'),
+  BILLING_REQUIRE_PAYMENT_METHOD: onOff.default(false).describe('no paid plan without a payment method'),
+  RATE_USAGE_PER_MINUTE: count(1, 1_000_000).default(60).describe('reads of usage and of the preview, each, per organisation'),
+  RATE_CHANGE_PLAN_PER_HOUR: count(1, 10_000).default(10).describe('changes of plan per subscription'),
   BILLING_PLANS_FILE: z.string().optional().describe('JSON that replaces the plan catalogue'),
 
   PG_BACKEND: z.enum(['embedded', 'fake']).default('embedded').describe('where new Postgres services live (fake: tests only)'),
@@ -152,6 +158,7 @@ export function configTable(): { key: string; default: string; description: stri
 function defaultText(field: z.ZodType): string {
   if (!(field instanceof z.ZodDefault)) return '';
   const value: unknown = field.def.defaultValue;
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
   return Array.isArray(value) ? value.join(',') : String(value);
 }
 

@@ -74,8 +74,9 @@ export function openApi(core: CoreDeps): AppDeps {
   const sessions = { db, engine, config };
   const mailDispatcher = createMailDispatcher({ db, log, start: startMailOf(temporal) });
   return {
-    ...core, engine, temporal, mailDispatcher, productDeletions,
+    ...core, engine, temporal, mailDispatcher, productDeletions, appendAudit,
     startAccountMail: (mailId) => mailDispatcher.start(mailId),
+    changePlan: {},
     publicGateway: publicGatewayOf(core),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),

@@ -1,41 +1,15 @@
 import { readFile } from 'node:fs/promises';
-import { z } from 'zod';
 import { canonicalJson } from '../core/canonical-json';
+import type { Config } from '../config';
 import type { Database } from '../db/client';
 import { inTransaction } from '../db/transaction';
 import { defaultCatalogue } from './default-catalogue';
-import { decimalText, metrics, planCodes, products } from './schemas';
+import { decimal, decimalText } from './rules';
+import { catalogueSchema, planCodes, type PlannedPlan } from './schemas';
 import { activePlans, insertPlan, lockCatalogue, retirePlan, writeSettings, ensureUsagePartitions } from './store/plans';
 
-const whole = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
-const plannedPlan = z.strictObject({
-  product: z.enum(products),
-  code: z.enum([...planCodes, 'none']).meta({ description: '`none`: limits of dns without a subscription; never sold.' }),
-  displayName: z.string().min(1).max(80),
-  monthlyPrice: decimalText,
-  /** Resource → bound; a resource that is absent has none. */
-  limits: z.record(z.string().regex(/^[a-z]+\.[a-z_]+$/), whole),
-  included: z.partialRecord(z.enum(metrics), whole).default({}),
-  /** Metric → price of one unit beyond what is included; null: nothing beyond it. */
-  overage: z.partialRecord(z.enum(metrics), decimalText).nullable().default(null),
-});
-
-/** Plans in the order customers see them, smallest first within a product. */
-const catalogueSchema = z.array(plannedPlan).superRefine((plans, context) => {
-  const seen = new Set<string>();
-  for (const [index, { product, code }] of plans.entries()) {
-    if (seen.has(`${product}:${code}`)) context.addIssue({ code: 'custom', path: [index, 'code'], message: `${product}:${code} stands twice` });
-    seen.add(`${product}:${code}`);
-    if (code === 'none' && product !== 'dns') context.addIssue({ code: 'custom', path: [index, 'code'], message: 'only dns has a column none' });
-  }
-  if (!seen.has('dns:launch')) context.addIssue({ code: 'custom', path: [], message: 'dns:launch is missing: every organisation begins on it' });
-});
-
-/** A plan as somebody writes it down. */
-export type PlannedPlan = z.output<typeof plannedPlan>;
-export type CatalogueConfig = { BILLING_PROVIDER: string; BILLING_CURRENCY: string; BILLING_PLANS_FILE?: string | undefined } & Partial<BillingRules>;
-/** Defaults: no tax, 50, off. */
-type BillingRules = { BILLING_TAX_PERCENT: string; BILLING_MIN_INVOICE_MINOR: number; BILLING_REQUIRE_PAYMENT_METHOD: boolean };
+export type CatalogueConfig = Pick<Config, 'BILLING_PROVIDER' | 'BILLING_CURRENCY' | 'BILLING_TAX_PERCENT' | 'BILLING_MIN_INVOICE_MINOR'
+  | 'BILLING_REQUIRE_PAYMENT_METHOD' | 'BILLING_PLANS_FILE'>;
 
 /** The catalogue of this installation: the default, or BILLING_PLANS_FILE in its place. Errors: names every fault of the file. */
 export async function readCatalogue(file: string | undefined): Promise<PlannedPlan[]> {
@@ -56,16 +30,16 @@ export async function ensureCatalogue(database: Database, config: CatalogueConfi
   await inTransaction(database, async (tx) => {
     await lockCatalogue(tx);
     await writeSettings(tx, {
-      provider: config.BILLING_PROVIDER, currency: config.BILLING_CURRENCY, taxPercent: config.BILLING_TAX_PERCENT ?? '0',
-      minInvoiceMinor: config.BILLING_MIN_INVOICE_MINOR ?? 50, requirePaymentMethod: config.BILLING_REQUIRE_PAYMENT_METHOD ?? false,
+      provider: config.BILLING_PROVIDER, currency: config.BILLING_CURRENCY, taxPercent: config.BILLING_TAX_PERCENT,
+      minInvoiceMinor: config.BILLING_MIN_INVOICE_MINOR, requirePaymentMethod: config.BILLING_REQUIRE_PAYMENT_METHOD,
     });
     await ensureUsagePartitions(tx);
     const active = new Map((await activePlans(tx, null)).map((plan) => [`${plan.product}:${plan.code}`, plan]));
-    for (const [rank, plan] of planned.entries()) {
+    for (const plan of planned) {
       const name = `${plan.product}:${plan.code}`;
       const before = active.get(name);
       active.delete(name);
-      const wanted = { ...plan, rank, currency: config.BILLING_CURRENCY };
+      const wanted = { ...plan, rank: sizes.indexOf(plan.code), currency: config.BILLING_CURRENCY, monthlyPrice: decimalText(decimal(plan.monthlyPrice)) };
       if (before && fingerprint(before) === fingerprint(wanted)) continue;
       if (before) await retirePlan(tx, before);
       await insertPlan(tx, wanted);
@@ -74,8 +48,11 @@ export async function ensureCatalogue(database: Database, config: CatalogueConfi
   });
 }
 
-/** What makes a version: everything a customer agrees to, and the plan's place in the row. */
-function fingerprint(plan: Omit<PlannedPlan, 'product' | 'code'> & { rank: number; currency: string }): string {
-  const { displayName, currency, monthlyPrice, limits, included, overage, rank } = plan;
-  return canonicalJson({ displayName, currency, monthlyPrice, limits, included, overage, rank });
+/** Plans from small to large: what an upgrade is. */
+const sizes = ['none', ...planCodes];
+
+/** What makes a version: everything a customer agrees to. */
+function fingerprint(plan: Omit<PlannedPlan, 'product' | 'code'> & { currency: string }): string {
+  const { displayName, currency, monthlyPrice, limits, included, overage } = plan;
+  return canonicalJson({ displayName, currency, monthlyPrice, limits, included, overage });
 }

@@ -1,4 +1,4 @@
-import type { PlannedPlan } from './catalogue';
+import type { PlannedPlan } from './schemas';
 
 /**
  * What is sold when BILLING_PLANS_FILE names nothing else (contract billing.md §3; limits: §8 of mail.md, dns.md,

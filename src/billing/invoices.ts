@@ -35,22 +35,18 @@ export async function projectStatement(db: Db, orgId: string, supposed: Supposed
   const bounds = boundsOf(period);
   const live = await listLive(db, orgId);
   const plans = await readPricedPlans(db, orgId);
-  const ahead = live.flatMap((row) => spanAhead(row, plans, BigInt(now.getTime()), bounds.end, supposed));
-  const fresh = supposed && supposed.subscriptionId === null ? [supposedSpan(supposed.plan, BigInt(now.getTime()), bounds.end)] : [];
+  const rest = { from: earlier(BigInt(now.getTime()), bounds.end), to: bounds.end };
+  const ahead = live.flatMap((row) => spanAhead(row, plans, rest, supposed));
+  const fresh = supposed && supposed.subscriptionId === null ? [{ subscriptionId: '', projectId: null, resourceId: '', plan: supposed.plan, ...rest }] : [];
   const terms = await readTerms(db, orgId, period.start);
   return { period, currency: terms.currency, asOf: now, statement: composeStatement(bounds, [...spans, ...ahead, ...fresh], uses, terms) };
 }
 
-/** From now to the end, on the plan that will then be in force. */
-function spanAhead(row: SubscriptionRow, plans: ReadonlyMap<string, PricedPlan>, now: bigint, end: bigint, supposed: Supposed | null): BilledSpan[] {
+/** The rest of the period on the plan that will then be in force. */
+function spanAhead(row: SubscriptionRow, plans: ReadonlyMap<string, PricedPlan>, rest: { from: bigint; to: bigint }, supposed: Supposed | null): BilledSpan[] {
   const [code, version] = row.pendingPlan !== null && row.pendingVersion !== null ? [row.pendingPlan, row.pendingVersion] : [row.plan, row.planVersion];
   const plan = supposed?.subscriptionId === row.id ? supposed.plan : plans.get(planKey(row.product, code, version));
-  if (!plan) return [];
-  return [{ subscriptionId: row.id, projectId: row.projectId, resourceId: row.resourceId, plan, from: earlier(now, end), to: end }];
-}
-
-function supposedSpan(plan: PricedPlan, from: bigint, to: bigint): BilledSpan {
-  return { subscriptionId: '', projectId: null, resourceId: '', plan, from, to };
+  return plan ? [{ subscriptionId: row.id, projectId: row.projectId, resourceId: row.resourceId, plan, ...rest }] : [];
 }
 
 export function boundsOf({ key, start, end }: PeriodRow): Period {

@@ -29,11 +29,21 @@ export function decimal(text: string): Rational {
 
 /** A rational as a decimal with at most `digits` places, half away from zero, without trailing zeros. */
 export function decimalText(value: Rational, digits = 10n): string {
-  const scaled = round({ n: value.n * 10n ** digits, d: value.d });
-  const padded = magnitude(scaled).toString().padStart(Number(digits + 1n), '0');
-  const cut = padded.length - Number(digits);
-  const fraction = padded.slice(cut).replace(/0+$/, '');
-  return `${scaled < 0n ? '-' : ''}${padded.slice(0, cut)}${fraction === '' ? '' : `.${fraction}`}`;
+  const scale = 10n ** digits;
+  const scaled = round({ n: value.n * scale, d: value.d });
+  const fraction = (magnitude(scaled) % scale + scale).toString().replace(/^1/, '').replace(/0+$/, '');
+  return `${scaled < 0n ? '-' : ''}${magnitude(scaled) / scale}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+/** The exact sum of decimals, as one. */
+export function sumText(values: readonly string[]): string {
+  const sum = values.map(decimal).reduce((a, b) => ({ n: a.n * b.d + b.n * a.d, d: a.d * b.d }), { n: 0n, d: 1n });
+  return decimalText(sum);
+}
+
+/** Below 0n, 0n or above as `a` is smaller, equal or greater. */
+export function compare(a: Rational, b: Rational): bigint {
+  return a.n * b.d - b.n * a.d;
 }
 
 /** The nearest integer, half away from zero. */

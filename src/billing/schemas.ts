@@ -16,7 +16,7 @@ export const metrics = ['mail.recipients', 'dns.queries', 'dns.gateway_requests'
 export type Metric = (typeof metrics)[number];
 
 /** A decimal of any length in a string: no amount is ever a float. */
-export const decimalText = z.string().regex(/^\d{1,15}(\.\d{1,10})?$/, 'must be a decimal in a string, like "0.0006"');
+export const decimalInput = z.string().regex(/^\d{1,15}(\.\d{1,10})?$/, 'must be a decimal in a string, like "0.0006"');
 const minor = z.int().meta({ description: 'Smallest units of the currency (ISO 4217 exponent).' });
 const numbers = z.record(z.string(), z.int());
 
@@ -44,7 +44,6 @@ export const lineSchema = z.strictObject({
   basis: z.union([
     z.strictObject({ seconds: z.number(), periodSeconds: z.number() }),
     z.strictObject({ total: z.string(), included: z.string() }),
-    z.strictObject({ subtotalMinor: minor, percent: z.string() }),
   ]),
 }).meta({ id: 'InvoiceLine' });
 
@@ -85,11 +84,50 @@ export const subscriptionsQuery = z.object({
   product: z.enum(products).optional(), status: z.enum(subscriptionStatuses).optional(), resourceId: text.max(64).optional(),
 });
 export const invoicesQuery = z.object({ status: z.enum(invoiceStatuses).optional() });
+const instant = z.iso.datetime();
+const dayMs = 86_400_000;
+const usageDaysMax = { day: 92, hour: 8 } as const;
 export const usageQuery = z.object({
-  from: time, to: time, metric: z.enum(metrics).optional(), resourceId: text.max(64).optional(),
+  from: instant, to: instant.meta({ description: 'At most 92 days after `from`; by the hour 8.' }), metric: z.enum(metrics).optional(), resourceId: text.max(64).optional(),
   granularity: z.enum(['hour', 'day']).default('day'),
+}).superRefine(({ from, to, granularity }, context) => {
+  const days = (Date.parse(to) - Date.parse(from)) / dayMs;
+  if (days <= 0) context.addIssue({ code: 'custom', path: ['to'], message: 'must be after from' });
+  if (days > usageDaysMax[granularity]) context.addIssue({ code: 'custom', path: ['to'], message: `must be at most ${usageDaysMax[granularity]} days after from` });
 });
+export const changePreviewSchema = z.strictObject({
+  linesBefore: z.array(lineSchema), linesAfter: z.array(lineSchema),
+  differenceMinor: minor.meta({ description: 'What the running period will cost more, with tax, if the change is made now.' }),
+  conflicts: z.array(z.strictObject({ resource: z.string(), scopeId: z.string(), used: z.int(), limit: z.int() })),
+}).meta({ id: 'PlanChangePreview' });
+
 export const overageBody = z.strictObject({ overage: z.boolean() });
 export const spendLimitBody = z.strictObject({ limitMinor: z.int().min(0, 'must not be negative').max(1_000_000_000_000_000).nullable() });
 export const changePlanBody = z.strictObject({ plan: z.enum(planCodes), dryRun: z.boolean().optional() });
 
+
+const whole = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+const plannedPlan = z.strictObject({
+  product: z.enum(products),
+  code: z.enum([...planCodes, 'none']).meta({ description: '`none`: limits of dns without a subscription; never sold.' }),
+  displayName: z.string().min(1).max(80),
+  monthlyPrice: decimalInput,
+  /** Resource → bound; a resource that is absent has none. */
+  limits: z.record(z.string().regex(/^[a-z]+\.[a-z_]+$/), whole),
+  included: z.partialRecord(z.enum(metrics), whole).default({}),
+  /** Metric → price of one unit beyond what is included; null: nothing beyond it. */
+  overage: z.partialRecord(z.enum(metrics), decimalInput).nullable().default(null),
+});
+
+export const catalogueSchema = z.array(plannedPlan).superRefine((plans, context) => {
+  const seen = new Set<string>();
+  for (const [index, { product, code }] of plans.entries()) {
+    if (seen.has(`${product}:${code}`)) context.addIssue({ code: 'custom', path: [index, 'code'], message: `${product}:${code} stands twice` });
+    seen.add(`${product}:${code}`);
+    if (code === 'none' && product !== 'dns') context.addIssue({ code: 'custom', path: [index, 'code'], message: 'only dns has a column none' });
+  }
+  if (!seen.has('dns:launch')) context.addIssue({ code: 'custom', path: [], message: 'dns:launch is missing: every organisation begins on it' });
+});
+
+/** A plan as somebody writes it down. */
+export type PlannedPlan = z.output<typeof plannedPlan>;

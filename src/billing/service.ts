@@ -9,6 +9,7 @@
  *   abandonPlanChange(tx, resourceId): Promise<void>           it has not and will not
  *   closeSubscription(tx, resourceId, at): Promise<boolean>    never fails; false: there was none
  *   closeOrganization(tx, orgId, at): Promise<void>
+ *   storeUsage(tx, facts): Promise<{ stored, repeated, conflicts, rejected }>
  *   setTimeZone(tx, orgId, timeZone): Promise<void>            identity, when the organisation's zone changes
  *   limit(db, { orgId, resourceId?, plan? }, resource): Promise<number | null>     null: no limit
  *   limits(db, { orgId, resourceId?, plan? }, product): Promise<Record<string, number>>
@@ -18,17 +19,46 @@
  * the accepting transaction of DELETE and in markFailed. Counts are given back once: whoever failed before is not
  * released again on DELETE.
  */
-import { AppError, invalid } from '../core/errors';
-import type { Db } from '../db/client';
+import type { Config } from '../config';
+import type { Cause } from '../core/caller';
+import type { Cursors } from '../core/cursor';
+import { AppError, invalid, notFound } from '../core/errors';
+import type { Id } from '../core/ids';
+import type { Database, Db } from '../db/client';
 import type { Tx } from '../db/transaction';
-import { counterName, isPerPlan, productOf, refusalOf, startsAtCreation, trialDaysMax } from './rules';
+import { compare, counterName, decimal, isPerPlan, productOf, refusalOf, startsAtCreation, trialDaysMax } from './rules';
 import type { Product } from './schemas';
+import type { OperationRow } from '../operations/store';
 import { requireSpend } from './spend';
 import { restrictedAccounts } from './state';
-import { writeTimeZone } from './store/accounts';
+import { databaseNow, writeTimeZone } from './store/accounts';
 import { claim, findLimits, findUpgrade, giveBack, readGrounds, readUsed, type Counter, type Grounds, type PlanChoice } from './store/quotas';
 import * as store from './store/subscriptions';
+import { insertUsage, rebuildBuckets, type Ingested, type UsageFact } from './store/usage';
 import type { NewSubscription, SubscriptionRow } from './store/subscriptions';
+
+/**
+ * A product brings a resource to the pending plan of its subscription, within the caller's transaction: at once (then the
+ * operation is settled) or by a workflow whose last step calls `switchPlan`. Errors: `invalid_state` for a resource in
+ * transition; `plan_limit_reached` where its data does not fit.
+ */
+export type ChangePlan = (tx: Tx, change: { resourceId: string; plan: string; cause: Cause }) => Promise<OperationRow>;
+
+export type { UsageFact };
+
+/** What billing's routes are given; deps.ts provides it. */
+export interface BillingDeps {
+  readonly db: Database;
+  readonly cursors: Cursors;
+  readonly config: Pick<Config, 'BILLING_GRACE_HOURS' | 'RATE_USAGE_PER_MINUTE' | 'RATE_CHANGE_PLAN_PER_HOUR'>;
+  /** Of identity/service: identity asks billing for limits, so billing cannot import it. */
+  appendAudit(tx: Tx, facts: {
+    orgId: Id<'org'>; projectId: Id<'prj'> | null; cause: Cause; outcome: 'done'; target: { type: string; id: string };
+    changes: readonly { field: string; from: unknown; to: unknown }[];
+  }): void;
+  /** How the products bring a resource to another plan. */
+  readonly changePlan: Partial<Record<Product, ChangePlan>>;
+}
 
 export type Reservation = {
   orgId: string; projectId: string | null; product: Product;
@@ -41,6 +71,8 @@ export type Reservation = {
   scopeId?: string | undefined;
   /** Whose plan bounds it when no plan is given; default: dns the organisation, mail the scope. */
   holderId?: string | undefined;
+  /** The subscription whose plan it would become: payment and spend limit are asked only when it becomes dearer. */
+  replaces?: { subscriptionId: string; monthlyPrice: string };
 };
 
 /**
@@ -49,15 +81,14 @@ export type Reservation = {
  * upgradeTo`; `validation_error` for a plan that is not sold.
  */
 export async function reserve(tx: Tx, reservation: Reservation): Promise<{ used: number; limit: number | null }> {
-  const { orgId, plan, resource, n } = reservation;
+  const { orgId, plan, resource } = reservation;
   const grounds = await readGrounds(tx, orgId, choiceOf(reservation), resource);
   if (plan !== undefined && grounds.planCode === null) throw invalid([{ path: 'plan', message: `the plan ${plan} is not offered` }]);
-  if (plan !== undefined && costs(grounds)) requirePayment(grounds, resource);
+  const costly = plan !== undefined && compare(decimal(grounds.planPrice ?? '0'), decimal(reservation.replaces?.monthlyPrice ?? '0')) > 0;
+  if (costly) requirePayment(grounds, resource);
   if (plan === 'trial') await requireTrial(tx, reservation);
-  const counter = counterOf(reservation);
-  const used = await claim(tx, counter, n, grounds.limit);
-  if (used === null) throw await fullError(tx, reservation, counter, grounds);
-  if (plan !== undefined && costs(grounds) && grounds.hasSpendLimit) await requireSpend(tx, reservation);
+  const used = await count(tx, reservation, grounds);
+  if (costly && grounds.hasSpendLimit) await requireSpend(tx, { ...reservation, subscriptionId: reservation.replaces?.subscriptionId ?? null });
   return { used, limit: grounds.limit };
 }
 
@@ -90,7 +121,8 @@ export async function switchPlan(tx: Tx, resourceId: string, at: Date): Promise<
   await store.endSpans(tx, resourceId, ['plan'], at);
   await store.adoptPendingPlan(tx, before.id, at);
   await store.beginSpan(tx, before.id, 'plan', at);
-  await releasePlan(tx, before, before.plan);
+  if (before.overage && !await store.hasOverage(tx, before.id)) await store.endSpans(tx, resourceId, ['overage'], at);
+  if (before.pendingPlan !== before.plan) await releasePlan(tx, before, before.plan);
   return true;
 }
 
@@ -99,20 +131,48 @@ export async function abandonPlanChange(tx: Tx, resourceId: string): Promise<voi
   const row = await store.lockSubscription(tx, resourceId);
   if (!row?.pendingPlan) return;
   await store.setPendingPlan(tx, row.id, null);
-  await releasePlan(tx, row, row.pendingPlan);
+  if (row.pendingPlan !== row.plan) await releasePlan(tx, row, row.pendingPlan);
 }
 
 /** Paid time ends at `at`, for ever. Never refuses: a resource without a subscription answers false. */
 export async function closeSubscription(tx: Tx, resourceId: string, at: Date): Promise<boolean> {
   const canceled = await store.cancelSubscription(tx, resourceId, at);
   await store.endSpans(tx, resourceId, ['plan', 'overage'], at);
-  if (canceled?.pendingPlan) await releasePlan(tx, canceled, canceled.pendingPlan);
+  if (canceled?.pendingPlan && canceled.pendingPlan !== canceled.plan) await releasePlan(tx, canceled, canceled.pendingPlan);
   return canceled !== null;
 }
 
 /** Nothing of the organisation costs anything from `at` on. */
 export async function closeOrganization(tx: Tx, orgId: string, at: Date): Promise<void> {
   for (const resourceId of await store.liveResources(tx, orgId)) await closeSubscription(tx, resourceId, at);
+}
+
+/**
+ * Paying beyond the included amount is on or off from now; answers the subscription before. Errors: `not_found`;
+ * `invalid_state` for an ended one and for a plan that prices nothing beyond.
+ */
+export async function switchOverage(tx: Tx, scope: { orgId: string; projectId: string | null }, subscriptionId: string, overage: boolean): Promise<SubscriptionRow> {
+  const found = await store.findSubscription(tx, scope, subscriptionId);
+  if (!found) throw notFound('Subscription');
+  const row = await store.lockSubscription(tx, found.resourceId);
+  if (row?.id !== found.id) throw new AppError('invalid_state', 'This subscription has ended.', { status: 'canceled' });
+  if (overage && !await store.hasOverage(tx, row.id)) throw new AppError('invalid_state', `The ${row.plan} plan has no price beyond what it includes.`, { plan: row.plan });
+  if (row.overage === overage) return row;
+  const now = await databaseNow(tx);
+  await store.setOverage(tx, row.id, overage);
+  if (overage) await store.beginSpan(tx, row.id, 'overage', now);
+  else await store.endSpans(tx, row.resourceId, ['overage'], now);
+  return row;
+}
+
+/**
+ * Stores up to 1,000 measurements and brings the hours they touch up to date. Any of them may come twice, in any order.
+ * One more than 35 days old or 5 minutes ahead is refused; another payload under a known key is kept aside.
+ */
+export async function storeUsage(tx: Tx, facts: readonly UsageFact[]): Promise<Ingested> {
+  const ingested = await insertUsage(tx, facts);
+  if (ingested.stored > 0) await rebuildBuckets(tx, facts);
+  return ingested;
 }
 
 /** Billing months follow the zone from the next one on; the present one keeps its end. */
@@ -141,8 +201,12 @@ function counterOf({ orgId, projectId, scopeId, resource, plan }: Reservation): 
   return { orgId, projectId, scopeId: scopeId ?? projectId ?? orgId, resource: counterName(resource, plan) };
 }
 
-function costs(grounds: Grounds): boolean {
-  return grounds.planPrice !== null && Number(grounds.planPrice) > 0;
+async function count(tx: Tx, reservation: Reservation, grounds: Grounds): Promise<number> {
+  const counter = counterOf(reservation);
+  if (reservation.n === 0) return readUsed(tx, counter.scopeId, counter.resource);
+  const used = await claim(tx, counter, reservation.n, grounds.limit);
+  if (used === null) throw await fullError(tx, reservation, counter, grounds);
+  return used;
 }
 
 function requirePayment(grounds: Grounds, resource: string): void {

@@ -28,7 +28,7 @@ export async function runOperation<D extends FrameDeps>(deps: D, operation: Oper
   if (caller.kind === 'user') trace.quotas.push(await deps.limiter.take(deps.managementRate, caller.userId));
   const parsed = operation.auth.kind === 'signature' ? { query: undefined, body: undefined }
     : parseRequest(operation, { query: onlyStrings(request.query), body: facts.rawBody });
-  for (const { rule, key } of ownLimits(deps, { operation, caller, facts }, parsed.body)) trace.quotas.push(await deps.limiter.take(rule, key));
+  for (const { rule, key } of ownLimits(deps, operation, { caller, facts, params, ...parsed })) trace.quotas.push(await deps.limiter.take(rule, key));
   const answer = await onRecord(deps, { operation, caller, facts }, () => answerOf(deps, operation, { caller, params, facts, ...parsed }));
   return { ...answer, cookies: [...setCookies, ...answer.cookies] };
 }
@@ -150,9 +150,9 @@ function idempotencyScope<D>(operation: Operation<D>, { caller, params, query, b
   return { principal, operation: operation.id, key, fingerprint: fingerprintOf({ params, query, body }) };
 }
 
-function ownLimits<D>(deps: D, { operation, caller, facts }: Asked<D>, body: unknown): { rule: RateRule; key: string }[] {
+function ownLimits<D>(deps: D, operation: Operation<D>, { caller, facts, params, body }: Ready): { rule: RateRule; key: string }[] {
   if (!operation.limits) return [];
-  const limits: { rule: RateRule; key: string }[] = Reflect.apply(operation.limits, operation, [{ deps, caller, ip: clientNetwork(facts.ip), body }]);
+  const limits: { rule: RateRule; key: string }[] = Reflect.apply(operation.limits, operation, [{ deps, caller, ip: clientNetwork(facts.ip), params, body }]);
   return limits;
 }
 

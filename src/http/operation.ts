@@ -90,7 +90,7 @@ export interface Definition<D, C extends Caller, Path extends string, Q extends 
   noStore?: boolean;
   bodyMaxBytes?: number;
   /** Limits of its own, by the values the request gave; `key` is the subject. `ip` is what counts as one client: IPv6 cut to its /64. */
-  limits?: (call: { deps: D; caller: C; ip: string; body: Output<B> }) => { rule: RateRule; key: string }[];
+  limits?: (call: { deps: D; caller: C; ip: string; params: ParamsOf<Path>; body: Output<B> }) => { rule: RateRule; key: string }[];
   /** A write that is possible while its organisation or project is being deleted; reads always are. */
   whileDeleting?: boolean;
   /** Paths of the same operation without the prefix, as the specification also shows them. */
@@ -102,7 +102,7 @@ export interface Definition<D, C extends Caller, Path extends string, Q extends 
 export interface Operation<D> extends Omit<Definition<D, never, string, Shape | undefined, Shape | undefined, Shape>, 'handle' | 'limits'> {
   auth: Auth;
   status: 200 | 202;
-  limits?: (call: { deps: D; caller: never; ip: string; body: never }) => { rule: RateRule; key: string }[];
+  limits?: (call: { deps: D; caller: never; ip: string; params: never; body: never }) => { rule: RateRule; key: string }[];
   handle(call: Call<D, never, never, never, never>): Promise<unknown>;
 }
 

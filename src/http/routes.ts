@@ -1,3 +1,4 @@
+import { billingOperations, type BillingDeps } from '../billing/operations';
 import { acceptedWorkOperations, type AcceptedWorkDeps } from './accepted-work';
 import type { Operation } from './operation';
 import { identityOperations, type IdentityDeps } from '../identity/operations';
@@ -5,11 +6,12 @@ import { postgresOperations, type PostgresDeps } from '../postgres/operations';
 import type { FrameDeps } from './server';
 
 /** What the handlers of all products need together; deps.ts provides it. */
-export type RouteDeps = FrameDeps & AcceptedWorkDeps & IdentityDeps & PostgresDeps;
+export type RouteDeps = FrameDeps & AcceptedWorkDeps & IdentityDeps & PostgresDeps & BillingDeps;
 
 /** Every route of the product. A route is declared nowhere else: router, checks, OpenAPI and the documentation follow this list. */
 export const routes: readonly Operation<RouteDeps>[] = [
   ...identityOperations,
   ...acceptedWorkOperations,
   ...postgresOperations,
+  ...billingOperations,
 ];

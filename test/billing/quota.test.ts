@@ -3,7 +3,7 @@ import { newId } from '../../src/core/ids';
 import { openSubscription, release, reserve } from '../../src/billing/service';
 import { execute, rows } from '../../src/db/client';
 import { inTransaction } from '../../src/db/transaction';
-import { newTenant, openPostgres, type Tenant } from '../support/billing';
+import { newTenant, openPostgres, type BilledTenant } from '../support/billing';
 import { withDatabase } from '../support/database';
 
 const given = withDatabase();
@@ -16,7 +16,7 @@ const used = async (scopeId: string, resource: string) => {
   const [row] = await rows<{ used: number }>(given.database.prisma, 'select used::int as used from quota_counter where scope_id = $1 and resource = $2', scopeId, resource);
   return row?.used ?? 0;
 };
-const subscriptionsOf = async ({ projectId }: Tenant) => {
+const subscriptionsOf = async ({ projectId }: BilledTenant) => {
   const found = await rows<{ n: number }>(given.database.prisma, 'select count(*)::int as n from subscription where project_id = $1', projectId);
   return found[0]?.n;
 };

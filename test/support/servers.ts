@@ -14,6 +14,7 @@ import { anyFreePort } from '../../src/dev/ports';
 import { findTemporalBinary } from '../../src/dev/temporal-binary';
 import { startTemporalServer } from '../../src/dev/temporal-server';
 import { searchAttributeNames } from '../../src/temporal/search-attributes';
+import { billingDefaults } from './billing-defaults';
 
 export const root = resolve(__dirname, '../..');
 
@@ -115,7 +116,7 @@ export class TestServers {
 /** What every process finds at boot: the plans that are sold. */
 async function loadCatalogue(url: string): Promise<void> {
   const database = openDatabase({ url, max: 1, process: 'test', log: pino({ level: 'silent' }) });
-  await ensureCatalogue(database, { BILLING_PROVIDER: 'ledger', BILLING_CURRENCY: 'USD' });
+  await ensureCatalogue(database, billingDefaults);
   await database.close();
 }
 

@@ -1,3 +1,4 @@
+import type { PageKey } from '../../core/cursor';
 import { rows, type Db } from '../../db/client';
 import type { Product } from '../schemas';
 import type { InvoiceStatus } from '../state';
@@ -97,7 +98,7 @@ const columns = `id, number, status, period_key as "periodKey", period_start as 
   provider_error as "providerError", created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** Newest first. */
-export function listInvoices(db: Db, orgId: string, status: string | null, after: readonly (string | number)[] | null, limit: number): Promise<InvoiceRow[]> {
+export function listInvoices(db: Db, { orgId, status }: { orgId: string; status: string | null }, after: PageKey | null, limit: number): Promise<InvoiceRow[]> {
   return rows<InvoiceRow>(db, `select ${columns} from invoice where org_id = $1 and ($2::text is null or status = $2)
     and ($3::timestamptz is null or (created_at, id) < ($3::timestamptz, $4)) order by created_at desc, id desc limit $5`,
   orgId, status, after?.[0] ?? null, after?.[1] ?? null, limit);
@@ -122,7 +123,7 @@ export type LedgerRow = {
 };
 
 /** Newest first. */
-export function listLedger(db: Db, orgId: string, after: readonly (string | number)[] | null, limit: number): Promise<LedgerRow[]> {
+export function listLedger(db: Db, orgId: string, after: PageKey | null, limit: number): Promise<LedgerRow[]> {
   return rows<LedgerRow>(db, `
     select id, kind, amount_minor as "amountMinor", invoice_id as "invoiceId", ref_type as "refType", ref_id as "refId", note, created_at as "createdAt"
     from ledger_entry where org_id = $1 and ($2::timestamptz is null or (created_at, id) < ($2::timestamptz, $3)) order by created_at desc, id desc limit $4`,

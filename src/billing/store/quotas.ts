@@ -32,7 +32,7 @@ export type Grounds = {
 export async function readGrounds(db: Db, orgId: string, choice: PlanChoice, resource: string): Promise<Grounds> {
   const [row] = await rows<Grounds>(db, `
     select a.status as "accountStatus", a.payment_method_kind is not null as "hasPaymentMethod", g.require_payment_method as "requirePaymentMethod",
-      a.spend_limit_minor is not null as "hasSpendLimit", p.code as "planCode", p.rank as "planRank", p.monthly_price::text as "planPrice", p.limits -> $5::text as limit
+      a.spend_limit_minor is not null as "hasSpendLimit", p.code as "planCode", p.rank as "planRank", trim_scale(p.monthly_price)::text as "planPrice", p.limits -> $5::text as limit
     from billing_setting g left join billing_account a on a.org_id = $4 left join (${chosenPlan}) p on true`,
   choice.product, choice.plan, choice.holderId, orgId, resource);
   if (!row) throw new Error('The plan catalogue was never loaded: ensureCatalogue runs at boot.');

@@ -1,11 +1,12 @@
-import { newId } from '../../core/ids';
+import type { PageKey } from '../../core/cursor';
+import { newId, type Id } from '../../core/ids';
 import { execute, rows, type Db } from '../../db/client';
 import type { Tx } from '../../db/transaction';
 import type { PlanCode, Product } from '../schemas';
 import type { SubscriptionStatus } from '../state';
 
 export type SubscriptionRow = {
-  id: string; orgId: string; projectId: string | null; product: Product; resourceId: string; plan: PlanCode; planVersion: number;
+  id: Id<'sub'>; orgId: Id<'org'>; projectId: Id<'prj'> | null; product: Product; resourceId: string; plan: PlanCode; planVersion: number;
   pendingPlan: PlanCode | null; pendingVersion: number | null; status: SubscriptionStatus; overage: boolean; trialExpiresAt: Date | null;
   startedAt: Date | null; canceledAt: Date | null; createdAt: Date; updatedAt: Date;
 };
@@ -72,8 +73,9 @@ export async function beginSpan(tx: Tx, subscriptionId: string, slot: Slot, at: 
 /** The pending plan becomes the plan; a trial ends at that moment. */
 export async function adoptPendingPlan(tx: Tx, subscriptionId: string, at: Date): Promise<void> {
   await execute(tx, `
-    update subscription set plan = pending_plan, plan_version = pending_version, pending_plan = null, pending_version = null,
-      status = case status when 'trialing' then 'active' else status end, trial_expires_at = least(trial_expires_at, $2::timestamptz(3)), updated_at = now()
+    update subscription s set plan = pending_plan, plan_version = pending_version, pending_plan = null, pending_version = null,
+      status = case status when 'trialing' then 'active' else status end,
+      overage = overage and exists (select 1 from plan p where p.product = s.product and p.code = s.pending_plan and p.version = s.pending_version and p.overage is not null), trial_expires_at = least(trial_expires_at, $2::timestamptz(3)), updated_at = now()
     where id = $1 and pending_plan is not null`, subscriptionId, at);
 }
 
@@ -82,18 +84,25 @@ export async function setPendingPlan(tx: Tx, subscriptionId: string, pending: { 
     subscriptionId, pending?.plan ?? null, pending?.version ?? null);
 }
 
+/** Whether the subscription's plan prices anything beyond what it includes. */
+export async function hasOverage(db: Db, subscriptionId: string): Promise<boolean> {
+  const found = await rows<{ n: number }>(db, `select 1 as n from subscription s join plan p on p.product = s.product and p.code = s.plan and p.version = s.plan_version
+    where s.id = $1 and p.overage is not null`, subscriptionId);
+  return found.length > 0;
+}
+
 export async function setOverage(tx: Tx, subscriptionId: string, overage: boolean): Promise<void> {
   await execute(tx, `update subscription set overage = $2, updated_at = now() where id = $1 and status <> 'canceled'`, subscriptionId, overage);
 }
 
-type Canceled = { projectId: string | null; product: Product; pendingPlan: string | null };
+type Canceled = { projectId: string | null; product: Product; plan: string; pendingPlan: string | null };
 
 /** Live to canceled; null when there was none. Answers what was still pending. */
 export async function cancelSubscription(tx: Tx, resourceId: string, at: Date): Promise<Canceled | null> {
   const [row] = await rows<Canceled>(tx, `
     with before as (select id, pending_plan from subscription where resource_id = $1 and status <> 'canceled' for update)
     update subscription s set status = 'canceled', canceled_at = $2::timestamptz(3), pending_plan = null, pending_version = null, updated_at = now()
-    from before where s.id = before.id returning s.project_id as "projectId", s.product, before.pending_plan as "pendingPlan"`, resourceId, at);
+    from before where s.id = before.id returning s.project_id as "projectId", s.product, s.plan, before.pending_plan as "pendingPlan"`, resourceId, at);
   return row ?? null;
 }
 
@@ -121,7 +130,7 @@ export type SubscriptionFilter = {
 };
 
 /** Newest first. With a project: its own and the organisation's (dns); without: all of the organisation. */
-export function listSubscriptions(db: Db, filter: SubscriptionFilter, after: readonly (string | number)[] | null, limit: number): Promise<SubscriptionRow[]> {
+export function listSubscriptions(db: Db, filter: SubscriptionFilter, after: PageKey | null, limit: number): Promise<SubscriptionRow[]> {
   return rows<SubscriptionRow>(db, `select ${columns} from subscription s
     where s.org_id = $1 and ($2::text is null or s.project_id = $2 or s.project_id is null)
       and ($3::text is null or s.product = $3) and ($4::text is null or s.status = $4) and ($5::text is null or s.resource_id = $5)
