@@ -5,7 +5,8 @@ import { marking, withoutEnd } from '../policies';
 import type { PostgresRun } from './provision-postgres';
 
 const { markDeleted } = proxyActivities<PostgresActivities>(marking);
-const { blockAccess, cancelOtherRuns, retainInstance, destroyInstance, destroyCredentials } = proxyActivities<PostgresActivities>(withoutEnd);
+const { cancelOtherRuns, destroyCredentials } = proxyActivities<PostgresActivities>({ ...withoutEnd, startToCloseTimeout: '10s' });
+const { blockAccess, retainInstance, destroyInstance } = proxyActivities<PostgresActivities>({ ...withoutEnd, heartbeatTimeout: '15s' });
 
 /** Nobody gets in, then nothing runs, then no key is left. Forward only: it is tried without end and cannot fail. */
 export async function deletePostgres(run: PostgresRun): Promise<JobEnd> {

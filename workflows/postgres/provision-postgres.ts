@@ -7,7 +7,8 @@ export type PostgresRun = { serviceId: string; operationId: string; generation: 
 
 const { provisionFromPool } = proxyLocalActivities<PostgresActivities>(locallyWithin(3));
 const { markAvailable, markProvisionFailed } = proxyActivities<PostgresActivities>(marking);
-const { destroyInstance, releasePlacement, destroyCredentials } = proxyActivities<PostgresActivities>(withoutEnd);
+const { destroyInstance } = proxyActivities<PostgresActivities>({ ...withoutEnd, heartbeatTimeout: '15s' });
+const { releasePlacement, destroyCredentials } = proxyActivities<PostgresActivities>({ ...withoutEnd, startToCloseTimeout: '10s' });
 
 /** Once begun, all of it must end within this time or it is undone (contract postgres.md §2, Deadlines). */
 const deadlineSeconds = 120;
