@@ -23,7 +23,7 @@ test('no two operations answer the same method and address', () => {
 });
 
 test('every operation is called by a test', () => {
-  const sources = testFiles(join(__dirname, '..')).filter((file) => !file.includes('/guards/')).map((file) => ({ file, text: readFileSync(file, 'utf8') }));
+  const sources = testFiles(join(__dirname, '..')).map((file) => ({ file, text: readFileSync(file, 'utf8') }));
   const untested = routes.filter(({ id }) => !sources.some(({ file, text }) => file.endsWith(`/${id}.test.ts`) || text.includes(id)));
   expect(untested.map(({ id }) => id)).toEqual([]);
 });
@@ -59,5 +59,6 @@ test('exactly the nine status codes of the specification are ever answered', () 
 });
 
 function testFiles(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.test.ts')).map((name) => join(folder, name));
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  return names.filter((name) => name.endsWith('.test.ts') && !name.startsWith('guards/')).map((name) => join(folder, name));
 }
