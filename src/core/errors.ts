@@ -61,6 +61,6 @@ export function invalid(issues: readonly Issue[]): AppError {
 }
 
 function faultSentence(issue: Issue): string {
-  const text = issue.path ? `${issue.path}: ${issue.message}` : issue.message;
-  return text.endsWith('.') ? text : `${text}.`;
+  const text = issue.path ? `${issue.path}: ${issue.message}` : issue.message.charAt(0).toUpperCase() + issue.message.slice(1);
+  return /[.?!]$/.test(text) ? text : `${text}.`;
 }

@@ -60,15 +60,26 @@ function check(schema: z.ZodType, value: unknown, issues: Issue[], where: 'query
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
     if (issue.code === 'unrecognized_keys') issues.push(...unknownKeyIssues(schema, issue.path, issue.keys));
-    else issues.push({ path: issue.path.join('.'), message: messageOf(issue, where) });
+    else issues.push({ path: issue.path.join('.'), message: messageOf(issue, valueAt(value, issue.path), where) });
   }
   return undefined;
 }
 
-function messageOf(issue: z.core.$ZodIssue, where: 'query' | 'body'): string {
-  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is required';
-  if (issue.code === 'invalid_type' && issue.path.length === 0 && where === 'body') return 'the body must be a JSON object';
+/** What is wrong in the words of our own rules; zod's where a rule has none. */
+function messageOf(issue: z.core.$ZodIssue, given: unknown, where: 'query' | 'body'): string {
+  const atRoot = issue.path.length === 0 && where === 'body';
+  if ((issue.code === 'invalid_type' || issue.code === 'invalid_value') && given === undefined && !atRoot) return 'is required';
+  if (issue.code === 'invalid_type') return atRoot ? 'the body must be a JSON object' : `must be ${article(issue.expected)}`;
+  if (issue.code === 'invalid_value') return `must be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map(String).join(', ')}`;
   return issue.message;
+}
+
+function article(kind: string): string {
+  return kind === 'array' || kind === 'object' || kind === 'int' ? `an ${kind === 'int' ? 'integer' : kind}` : `a ${kind}`;
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((current, key) => (typeof current === 'object' && current !== null ? Reflect.get(current, key) : undefined), value);
 }
 
 /** A query key may stand once; unknown keys are ignored. */
