@@ -23,7 +23,7 @@ export const authOperations = [
     description: 'Takes the token that the API process prints at its first start. Afterwards this address answers 404.',
     body: withOwnPassword(z.strictObject({ token, email, displayName, password: newPassword, orgDisplayName: displayName, orgSlug: slug.optional() })),
     answer: z.object({ user: userSchema, org: orgSchema, project: projectSchema }), errors: ['invalid_credentials', 'not_found', 'slug_taken'], noStore: true,
-    limits: ({ deps, ip, body }) => guessLimits(deps, ip, body.email),
+    limits: ({ deps, ip, body }) => guessLimits(deps, 'setup', { ip, account: body.email }),
     handle: async ({ deps, body, cause, request }) => {
       const { user, org, project, cookie } = await setUp(deps, asked(cause, request), body);
       return new Reply({ user: viewUser(user), org: viewOrg(org, 'owner'), project: viewProject(project) }, { cookies: [cookie] });
@@ -43,7 +43,7 @@ export const authOperations = [
   open({
     id: 'signIn', method: 'post', path: '/api/auth/sign-in', tag, summary: 'Sign in', body: z.strictObject({ email, password }),
     answer: signedIn, errors: ['invalid_credentials', 'forbidden'], noStore: true,
-    limits: ({ deps, ip, body }) => guessLimits(deps, ip, body.email),
+    limits: ({ deps, ip, body }) => guessLimits(deps, 'sign-in', { ip, account: body.email }),
     handle: async ({ deps, body, cause, request }) => {
       const made = await signIn(deps, asked(cause, request), body);
       return new Reply(viewSignedIn(made), { cookies: [made.cookie] });
@@ -86,13 +86,13 @@ export const authOperations = [
   self({
     id: 'reauthenticateSession', method: 'post', path: '/api/auth/reauthenticate', tag, summary: 'Give my password again', body: z.strictObject({ password }),
     description: 'Makes the session fresh: what reveals or deletes asks for that.', answer: z.object({ session: sessionSchema }), errors: ['invalid_credentials'], noStore: true,
-    limits: ({ deps, ip, caller }) => guessLimits(deps, ip, caller.email),
+    limits: ({ deps, ip, caller }) => guessLimits(deps, 'password', { ip, account: caller.email }),
     handle: async ({ deps, caller, cause, body }) => ({ session: viewSession(await reauthenticate(deps, caller, cause, body.password), caller.sessionId) }),
   }),
   self({
     id: 'changePassword', method: 'post', path: '/api/auth/password', tag, summary: 'Change my password', description: 'Ends all my other sessions.',
     body: z.strictObject({ currentPassword: password, newPassword }), answer: z.object({ session: sessionSchema }), errors: ['invalid_credentials'], noStore: true,
-    limits: ({ deps, ip, caller }) => guessLimits(deps, ip, caller.email),
+    limits: ({ deps, ip, caller }) => guessLimits(deps, 'password', { ip, account: caller.email }),
     handle: async ({ deps, caller, cause, body }) => ({ session: viewSession(await changePassword(deps, caller, cause, body), caller.sessionId) }),
   }),
   open({

@@ -22,10 +22,10 @@ export function newestFirst<T extends { createdAt: Date }>(
   });
 }
 
-/** Guesses of a password, a setup token or one's own password again: per client address and per account. */
-export function guessLimits(deps: IdentityDeps, ip: string, account: string): { rule: RateRule; key: string }[] {
+/** Guesses of a secret, of one kind: per client address and per account. */
+export function guessLimits(deps: IdentityDeps, what: 'sign-in' | 'setup' | 'password', { ip, account }: { ip: string; account: string }): { rule: RateRule; key: string }[] {
   const rule = { limit: deps.config.RATE_SIGN_IN_PER_MINUTE, periodSeconds: 60 };
-  return [{ rule: { name: 'sign-in-address', ...rule }, key: ip }, { rule: { name: 'sign-in-account', ...rule }, key: account }];
+  return [{ rule: { name: `${what}-address`, ...rule }, key: ip }, { rule: { name: `${what}-account`, ...rule }, key: account }];
 }
 
 /** Mails somebody may cause at an address that is not proved to be theirs. */
