@@ -26,5 +26,10 @@ export async function readFileIfAny(path: string): Promise<string | null> {
 
 /** Whether an error says that a path does not exist. */
 export function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return systemCode(error) === 'ENOENT';
+}
+
+/** The operating system's name of what went wrong (errno(3)); null for any other error. */
+export function systemCode(error: unknown): string | null {
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }

@@ -1,10 +1,12 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { EmbeddedBackend } from '../../src/adapters/postgres-backend/embedded';
 import { newId } from '../../src/core/ids';
+import { ensurePostgresBinaries } from '../../src/db/postgres-binaries';
+import { openInstallation } from '../../src/dev/installation';
 import { InstanceSet } from '../../src/edge/postgres/host/instance-set';
 import { startPostgresHost, type HostConfig, type HostTimes, type PostgresHost } from '../../src/edge/postgres/host/host';
 import { prepareSite } from '../../src/edge/postgres/host/site';
@@ -12,6 +14,14 @@ import type { Login, Ref } from '../../src/postgres/ports';
 import { namesOf, newPassword, planLimits, scramVerifier, type Plan } from '../../src/postgres/rules';
 
 export const silent = pino({ level: 'silent' });
+
+/** The programs are copied once per clone, where every user can go, and not for every test. */
+async function sharedBinaries(): Promise<string> {
+  const { openDir } = await openInstallation(resolve(__dirname, '../../.holdfast'));
+  const native = join(openDir, 'postgres/native');
+  await ensurePostgresBinaries(native);
+  return native;
+}
 
 /** A directory tree, ports and uids of its own for one test file. */
 export class HostSite {
@@ -21,6 +31,8 @@ export class HostSite {
   static async make(change: Partial<HostConfig> = {}): Promise<HostSite> {
     const home = await mkdtemp('/tmp/hf-host-');
     await chmod(home, 0o711);
+    await mkdir(join(home, 'postgres'), { mode: 0o711 });
+    await symlink(await sharedBinaries(), join(home, 'postgres/native'));
     const offset = (process.pid % 180) * 50;
     return new HostSite(home, {
       HOLDFAST_DATA_DIR: join(home, 'private'), HOLDFAST_INSTALLATION: 'testtest', PG_DATA_DIR: join(home, 'postgres'), PG_RUN_DIR: join(home, 'run'),

@@ -1,7 +1,9 @@
 import { createServer, isIPv4, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { SecureContext } from 'node:tls';
 import type { Registry } from 'prom-client';
+import { systemCode } from '../../../core/files';
 import { listen } from '../../../core/listen';
 import type { Log } from '../../../core/log';
 import { accessModeOf } from '../../../postgres/state';
@@ -12,10 +14,11 @@ import { greet, ProtocolViolation, type Greeting } from './handshake';
 import { HostLink } from './host-link';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics';
 import { RouteTable, type RouteSource } from './route-table';
-import { connectInstance, Session } from './session';
+import { connectInstance, openSession, Session } from './session';
 import { writeCancel, writeFatal, type LoginEvent, type Startup } from './wire';
 
 const greetingMs = 10_000;
+const wakeMs = 15_000;
 const certificateCheckMs = 60_000;
 
 export type GatewayOptions = {
@@ -80,7 +83,8 @@ class Gateway {
 
   /** A machine without IPv6 has no ::1; everything else that keeps us from listening is an error. */
   private withoutIpv6(address: string, error: unknown): string[] {
-    const missing = error instanceof Error && 'code' in error && (error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT');
+    const code = systemCode(error);
+    const missing = code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT';
     if (!missing || !address.startsWith('[') || this.options.addresses.length === 1) throw error;
     this.options.log.info({ address }, 'the Postgres gateway does not listen here: the machine has no such address');
     return [];
@@ -145,7 +149,7 @@ class Gateway {
     this.places.set(serviceId, places);
     const giveBack = await places.take(sessionsMax(route), gone);
     try {
-      const server = await this.connect(serviceId);
+      const server = await this.connect(entered);
       try {
         this.requireStillOpen(entered);
         await this.run(entered, server);
@@ -165,12 +169,22 @@ class Gateway {
     requireOpen(this.table.known(serviceId), true, { address, user: startup.parameters.get('user') ?? '' });
   }
 
-  /** A server that is awake; the lease is the caller's to leave. */
-  private async connect(serviceId: string): Promise<Socket> {
+  /** A server that is awake and has answered; the lease is the caller's to leave. A dead one is replaced within the time of a wake. */
+  private async connect({ route: { serviceId }, startup, gone }: Entered): Promise<Socket> {
     const timed = this.metrics.acquireSeconds.startTimer();
-    const port = await this.host.enter(serviceId);
+    const until = performance.now() + wakeMs;
+    let port = this.host.enter(serviceId);
     try {
-      return await connectInstance(port).catch(async () => connectInstance(await this.host.again(serviceId)));
+      for (;;) {
+        const open = await port;
+        try {
+          return await openSession(open, startup);
+        } catch (error) {
+          if (gone.aborted || performance.now() > until) throw error;
+          await delay(20);
+          port = this.host.again(serviceId, open);
+        }
+      }
     } catch (error) {
       this.host.leave(serviceId);
       throw error;
@@ -179,9 +193,9 @@ class Gateway {
     }
   }
 
-  private async run({ route: { serviceId }, stream, startup, address }: Entered, server: Socket): Promise<void> {
+  private async run({ route: { serviceId }, stream, address }: Entered, server: Socket): Promise<void> {
     let cancelKey: string | undefined;
-    const session = new Session(stream, server, startup, (event) => {
+    const session = new Session(stream, server, (event) => {
       if (event.kind === 'key') {
         cancelKey = event.key;
         this.cancelPorts.set(event.key, server.remotePort ?? 0);

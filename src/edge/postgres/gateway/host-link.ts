@@ -24,24 +24,20 @@ export class HostLink {
     this.client = new JsonLineClient(join(runDir, 'gateway.sock'), () => void this.renew());
   }
 
-  /** Port of the service's running server; to be given back with `leave`. Errors: `not_found`; `backend_error` after 15 s. */
-  async enter(serviceId: string): Promise<number> {
+  /** Port of the service's running server; to be given back with `leave`, also when it fails. Errors: `not_found`; `backend_error` after 15 s. */
+  enter(serviceId: string): Promise<number> {
     const held = this.held.get(serviceId) ?? { sessions: 0, port: this.acquire(serviceId) };
     this.held.set(serviceId, held);
     held.sessions += 1;
-    try {
-      return await held.port;
-    } catch (error) {
-      this.leave(serviceId);
-      throw error;
-    }
+    return held.port;
   }
 
-  /** The server did not answer at its port: it may have died. Asks again, once for all who find out at the same time. */
-  again(serviceId: string, failed: Promise<number> | undefined = this.held.get(serviceId)?.port): Promise<number> {
+  /** The server does not answer at `port`: it may have died. Asks again, once for all who find out about one port at the same time. */
+  async again(serviceId: string, port: number): Promise<number> {
     const held = this.held.get(serviceId);
     if (!held) return this.acquire(serviceId);
-    if (held.port === failed) held.port = this.acquire(serviceId);
+    const asked = held.port;
+    if (await asked.catch(() => port) === port && held.port === asked) held.port = this.acquire(serviceId);
     return held.port;
   }
 

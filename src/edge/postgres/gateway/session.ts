@@ -10,9 +10,8 @@ export class Session {
   readonly ended: Promise<void>;
 
   /** `login` hears what the server says of the login; not a word after `ready` or `refused`. */
-  constructor(private readonly client: Duplex, private readonly server: Socket, startup: Startup, login: (event: LoginEvent) => void) {
-    this.ended = new Promise((resolve) => server.once('close', () => resolve()));
-    server.write(writeStartup(startup));
+  constructor(private readonly client: Duplex, private readonly server: Socket, login: (event: LoginEvent) => void) {
+    this.ended = new Promise((resolve) => (server.closed ? resolve() : server.once('close', () => resolve())));
     this.watchLogin(login);
     pass(client, server);
     pass(server, client);
@@ -39,7 +38,18 @@ export class Session {
   }
 }
 
-/** A connection to an instance on this machine. Errors: refused, or not within 2 s. */
+/**
+ * A connection to an instance on this machine that has answered the startup packet; its answer is still to be read. A dying
+ * server may accept and say nothing: that is no answer. Errors: refused, silent, or not within 5 s.
+ */
+export async function openSession(port: number, startup: Startup): Promise<Socket> {
+  const socket = await connectInstance(port);
+  socket.write(writeStartup(startup));
+  await firstByte(socket);
+  return socket;
+}
+
+/** Errors: refused, or not within 2 s. */
 export function connectInstance(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, noDelay: true });
@@ -51,6 +61,27 @@ export function connectInstance(port: number): Promise<Socket> {
       resolve(socket);
     });
     socket.once('close', () => clearTimeout(timer));
+  });
+}
+
+function firstByte(socket: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => socket.destroy(), 5_000);
+    const settle = () => {
+      clearTimeout(timer);
+      socket.off('readable', answered).off('end', silent).off('close', silent);
+    };
+    const answered = () => {
+      if (socket.readableLength === 0) return;
+      settle();
+      resolve();
+    };
+    const silent = () => {
+      settle();
+      socket.destroy();
+      reject(new Error('The instance went away without an answer.'));
+    };
+    socket.on('readable', answered).on('end', silent).on('close', silent);
   });
 }
 

@@ -2,22 +2,25 @@
 export class Leases {
   private readonly holders = new Map<string, Set<AbortSignal>>();
   private readonly lastUse = new Map<string, number>();
+  private readonly known = new WeakSet<AbortSignal>();
 
   /** Safe twice: one holder has one lease per service. */
   hold(serviceId: string, holder: AbortSignal): void {
+    this.touch(serviceId);
+    if (holder.aborted) return;
     const holders = this.holders.get(serviceId) ?? new Set();
-    this.holders.set(serviceId, holders);
-    this.lastUse.set(serviceId, performance.now());
-    if (holders.has(holder)) return;
-    holders.add(holder);
-    holder.addEventListener('abort', () => this.release(serviceId, holder), { once: true });
-    if (holder.aborted) this.release(serviceId, holder);
+    this.holders.set(serviceId, holders.add(holder));
+    if (this.known.has(holder)) return;
+    this.known.add(holder);
+    holder.addEventListener('abort', () => {
+      for (const held of [...this.holders.keys()]) this.release(held, holder);
+    }, { once: true });
   }
 
   release(serviceId: string, holder: AbortSignal): void {
     const holders = this.holders.get(serviceId);
     if (!holders?.delete(holder)) return;
-    this.lastUse.set(serviceId, performance.now());
+    this.touch(serviceId);
     if (holders.size === 0) this.holders.delete(serviceId);
   }
 
@@ -25,7 +28,7 @@ export class Leases {
     return this.holders.has(serviceId);
   }
 
-  /** The service was used in another way than by a lease. */
+  /** The service is in use now. */
   touch(serviceId: string): void {
     this.lastUse.set(serviceId, performance.now());
   }
