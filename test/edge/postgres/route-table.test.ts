@@ -8,6 +8,7 @@ import { RouteTable } from '../../../src/edge/postgres/gateway/route-table';
 import { findRoute, loadRoutes, type Route } from '../../../src/postgres/store/routes';
 import { namesOf } from '../../../src/postgres/rules';
 import { withDatabase } from '../../support/database';
+import { createTenant } from '../../support/tenant';
 import { until } from '../../support/postgres-host';
 
 const silent = pino({ level: 'silent' });
@@ -76,8 +77,9 @@ afterEach(async () => {
 
 async function insertService(): Promise<Id<'pg'>> {
   const id = newId('pg');
+  const { orgId, projectId } = await createTenant(stored.database, 'a secret that signs cookies nobody sends');
   await stored.database.pool.query(`insert into postgres_service (id, org_id, project_id, key, display_name, plan, status, region, version, isolation, database, access_open, available_at)
-    values ($1, 'org_1', 'prj_1', $2, 'orders', 'starter', 'available', 'local', '18', 'instance', 'app', true, now())`, [id, namesOf(id).key]);
+    values ($1, $3, $4, $2, 'orders', 'starter', 'available', 'local', '18', 'instance', 'app', true, now())`, [id, namesOf(id).key, orgId, projectId]);
   return id;
 }
 
