@@ -45,7 +45,8 @@ async function ensureFirstAccount(deps: AppDeps): Promise<void> {
   const { config } = deps;
   if (config.HOLDFAST_MODE === 'development') {
     const made = await ensureDemo(deps, { email: config.DEMO_OWNER_EMAIL, password: config.DEMO_OWNER_PASSWORD });
-    if (made) process.stdout.write(`Demo owner ${made.email}, password ${made.password}\n`);
+    // Who gave the password knows it; it stays out of the log then.
+    if (made && !config.DEMO_OWNER_PASSWORD) process.stdout.write(`Demo owner ${made.email}, password ${made.password}\n`);
     return;
   }
   const token = await issueSetupToken(deps);

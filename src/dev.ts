@@ -5,7 +5,7 @@ import { createLog } from './core/log';
 import { claimAddresses, type Addresses } from './dev/addresses';
 import { describe, welcome, writeDevFile } from './dev/announcement';
 import { claimFile } from './dev/claims';
-import { openInstallation, type Installation } from './dev/installation';
+import { keepDemo, openInstallation, type Installation } from './dev/installation';
 import { endLeftovers, recordProcesses } from './dev/leftovers';
 import { PortClaims } from './dev/ports';
 import { say } from './dev/progress';
@@ -26,7 +26,8 @@ async function main(): Promise<void> {
   await rm(devFile, { force: true });
   await endLeftovers(processFile, say);
   const addresses = await claimAddresses(config, claims, children.map(({ name }) => name), say);
-  const demo = { email: config.DEMO_OWNER_EMAIL, password: config.DEMO_OWNER_PASSWORD ?? installation.secrets.demoPassword, orgSlug: 'demo', projectSlug: 'default' };
+  const login = await keepDemo(installation.dir, { email: config.DEMO_OWNER_EMAIL, password: config.DEMO_OWNER_PASSWORD });
+  const demo = { ...login, orgSlug: 'demo', projectSlug: 'default' };
 
   let ready = false;
   const publish = serially(async () => {
@@ -35,7 +36,7 @@ async function main(): Promise<void> {
     if (ready) await writeDevFile(devFile, describe(addresses, { temporalIsOurs: !config.TEMPORAL_ADDRESS, demo, processes }));
   });
   const system = new System({
-    config, given, installation, addresses, root: resolve('.'), say, log: createLog('supervisor', 'warn'), changed: () => void publish(),
+    config, given, installation, addresses, login, root: resolve('.'), say, log: createLog('supervisor', 'warn'), changed: () => void publish(),
   });
   const end = onceStopped(system, async () => {
     ready = false;

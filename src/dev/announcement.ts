@@ -60,13 +60,14 @@ Holdfast is ready (${seconds} s).
   Demo owner     ${demo.email}  password ${demo.password}
   Organisation   ${demo.orgSlug}, project ${demo.projectSlug}
 
-Try in another terminal:
+Try in another terminal, line by line:
 
+  P=${project}
   curl -s -c jar -H 'Content-Type: application/json' -d '{"email":"${demo.email}","password":"${demo.password}"}' ${apiUrl}/v1/api/auth/sign-in
-  curl -s -b jar -H 'Content-Type: application/json' -d '{"displayName":"First","plan":"trial"}' ${project}/postgres/services
-  curl -s -b jar ${project}/postgres/services
-  curl -s -b jar '${project}/postgres/services/<serviceId>/credentials?reveal=true'
-  psql '<connectionString>'
+  S=$(curl -s -b jar -H 'Content-Type: application/json' -d '{"displayName":"First","plan":"trial"}' $P/postgres/services | sed 's/.*"serviceId":"\\([^"]*\\)".*/\\1/')
+  curl -s -b jar "$P/operations?resourceId=$S"
+  psql "$(curl -s -b jar "$P/postgres/services/$S/credentials?reveal=true" | sed 's/.*"connectionString":"\\([^"]*\\)".*/\\1/')"
+  curl -s -b jar -X DELETE $P/postgres/services/$S
 
 Ctrl-C stops everything.
 `;

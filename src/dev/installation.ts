@@ -2,6 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { chmod, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
+import { z } from 'zod';
 import { openToEveryone } from '../db/postgres-binaries';
 
 /** Each is a file of its own, so a later part adds one without touching what is there. */
@@ -9,7 +10,6 @@ const makers = {
   masterKey: () => randomBytes(32).toString('base64'),
   authSecret: () => randomBytes(32).toString('base64url'),
   databasePassword: () => randomBytes(24).toString('base64url'),
-  demoPassword: () => randomBytes(12).toString('base64url'),
 } as const;
 
 export interface Installation {
@@ -37,11 +37,21 @@ export async function openInstallation(dir: string): Promise<Installation> {
     masterKey: await secret('masterKey'),
     authSecret: await secret('authSecret'),
     databasePassword: await secret('databasePassword'),
-    demoPassword: await secret('demoPassword'),
   };
   const openDir = !root || (await openToEveryone(path)) ? path : join('/var/lib/holdfast', id);
   if (openDir !== path) await mkdir(openDir, { recursive: true, mode: 0o711 });
   return { id, dir: path, openDir, secrets };
+}
+
+const demoShape = z.object({ email: z.string(), password: z.string() });
+
+/**
+ * The login of the demo owner, as it was when the owner was made: the account is made once, so what is wanted later changes
+ * nothing. Delete `.holdfast` to begin anew.
+ */
+export async function keepDemo(dir: string, wanted: { email: string; password: string | undefined }): Promise<{ email: string; password: string }> {
+  const made = () => JSON.stringify({ email: wanted.email, password: wanted.password ?? randomBytes(12).toString('base64url') });
+  return demoShape.parse(JSON.parse(await keep(join(dir, 'demo.json'), made)));
 }
 
 /** The content of a file that is written once (0600) and then stays: whoever links first decides. */

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { access, mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -34,6 +33,8 @@ export interface SystemOptions {
   readonly given: Readonly<Record<string, string>>;
   readonly installation: Installation;
   readonly addresses: Addresses;
+  /** Of the demo owner. */
+  readonly login: { email: string; password: string };
   /** The repository. */
   readonly root: string;
   readonly log: Log;
@@ -64,9 +65,8 @@ export class System {
     if (DATABASE_URL) await step('Waiting for the database', () => untilReachable(DATABASE_URL));
     await step('Applying migrations', () => migrate(databaseUrl, join(this.options.root, 'prisma/migrations')));
     const env = this.childEnvironment(databaseUrl);
-    const present = children.filter(({ entry }) => existsSync(join(this.options.root, 'dist/src', entry)));
-    const withoutTemporal = present.filter(({ name }) => name !== 'worker').map((child) => this.startOne(child, env));
-    const worker = temporal.then(() => Promise.all(present.filter(({ name }) => name === 'worker').map((child) => this.startOne(child, env))));
+    const withoutTemporal = children.filter(({ name }) => name !== 'worker').map((child) => this.startOne(child, env));
+    const worker = temporal.then(() => Promise.all(children.filter(({ name }) => name === 'worker').map((child) => this.startOne(child, env))));
     await step('Starting the processes', () => Promise.all([...withoutTemporal, worker]));
     await step('Waiting until the API is ready', () => untilReady(`http://${formatAddress(this.options.addresses.api)}/readyz`));
   }
@@ -152,15 +152,16 @@ export class System {
 
   /** What was given, completed by what this installation has made. */
   private childEnvironment(databaseUrl: string): Record<string, string> {
-    const { config, given, installation: { id, dir, secrets }, addresses } = this.options;
+    const { config, given, installation: { id, dir, secrets }, addresses, login } = this.options;
     return {
       HOLDFAST_MASTER_KEY: secrets.masterKey,
       AUTH_SECRET: secrets.authSecret,
-      DEMO_OWNER_PASSWORD: secrets.demoPassword,
       HOLDFAST_INSTALLATION: id,
       ...given,
       HOLDFAST_MODE: 'development',
       HOLDFAST_DATA_DIR: dir,
+      DEMO_OWNER_EMAIL: login.email,
+      DEMO_OWNER_PASSWORD: login.password,
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS ?? `127.0.0.1:${addresses.temporal.port}`,
       API_ADDR: formatAddress(addresses.api),
