@@ -28,7 +28,7 @@ ${byTag.map((tag) => html`<section><h2>${tag.name}</h2>${tag.entries.map(entrySe
 }
 
 function introduction({ info }: OpenApiDocument): Html {
-  return html`<h1 id="start">Holdfast API ${info.version}</h1><p>${info.description}</p>
+  return html`<h1 id="start">Holdfast API ${info.version}</h1><p>${prose(info.description)}</p>
 <p>Paths are below the base address <code>/v1</code>. The machine-readable form of this page is <a href="/v1/openapi.json">/v1/openapi.json</a> (OpenAPI 3.1).</p>
 <h3>A first request</h3>
 <pre><code>curl -c jar -H 'Content-Type: application/json' -d '{"email":"…","password":"…"}' http://localhost:3000/v1/api/auth/sign-in
