@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { Express, RequestHandler } from 'express';
+import type { Express } from 'express';
 import { documentationPage } from './docs-page';
 import { pageStyle } from './docs-style';
 import { openApiDocument } from './openapi';
 import type { Described } from './possible-errors';
-import { refuseMethod } from './server';
+import { servePage } from './server';
 
 /**
  * Serves the OpenAPI document at `/v1/openapi.json` and the page made from it at `/docs`, each with and without the version.
@@ -16,16 +16,11 @@ export function documentation(operations: readonly Described[]): (app: Express) 
   const page = documentationPage(document);
   const json = JSON.stringify(document);
   return (app) => {
-    serve(app, ['/v1/openapi.json', '/openapi.json'], (_, response) => {
+    servePage(app, ['/v1/openapi.json', '/openapi.json'], (_, response) => {
       response.setHeader('Content-Type', 'application/json; charset=utf-8').end(json);
     });
-    serve(app, ['/docs', '/v1/docs'], (_, response) => {
+    servePage(app, ['/docs', '/v1/docs'], (_, response) => {
       response.setHeader('Content-Security-Policy', policy).setHeader('Content-Type', 'text/html; charset=utf-8').end(page);
     });
   };
-}
-
-function serve(app: Express, paths: string[], handler: RequestHandler): void {
-  app.get(paths, handler);
-  app.all(paths, (_, response) => refuseMethod(response, ['GET']));
 }

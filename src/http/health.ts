@@ -1,4 +1,5 @@
 import type { Express, Response } from 'express';
+import { servePage } from './server';
 
 /** Rejects with the reason, in a word or two, when the part does not work. */
 export type Probe = () => Promise<void>;
@@ -12,8 +13,8 @@ const probeDeadlineMs = 2_000;
  * because accepted work waits for it in the database. The only answers with a status outside api.md §4.
  */
 export function health(app: Express, probes: HealthDeps): void {
-  app.get('/healthz', (_, response) => answer(response, 200, { ok: true }));
-  app.get('/readyz', async (_, response) => {
+  servePage(app, ['/healthz'], (_, response) => answer(response, 200, { ok: true }));
+  servePage(app, ['/readyz'], async (_, response) => {
     const [database, migrations, temporal] = await Promise.all([outcome(probes.database), outcome(probes.migrations), outcome(probes.temporal)]);
     const ok = database === 'ok' && migrations === 'ok';
     answer(response, ok ? 200 : 503, { ok, checks: { database, migrations, temporal } });

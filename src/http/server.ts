@@ -144,9 +144,15 @@ function requireJson(request: Request): void {
 }
 
 /** Answers an existing path asked with another method (contract api.md §4). Errors: `route_not_found`, always. */
-export function refuseMethod(response: Response, methods: string[]): never {
+function refuseMethod(response: Response, methods: string[]): never {
   response.setHeader('Allow', methods.includes('GET') ? [...methods, 'HEAD'].join(', ') : methods.join(', '));
   throw new AppError('route_not_found', `This address does not answer that method, only ${methods.join(', ')}.`);
+}
+
+/** A page outside the envelope, at each of its paths; other methods are refused as everywhere. */
+export function servePage(app: express.Express, paths: string[], handler: RequestHandler): void {
+  app.get(paths, handler);
+  app.all(paths, (_, response) => refuseMethod(response, ['GET']));
 }
 
 function send(response: Response, { status, headers, cookies, body }: Answer): void {
