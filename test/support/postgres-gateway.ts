@@ -9,7 +9,8 @@ import { startPostgresGateway, type PostgresGateway } from '../../src/edge/postg
 import type { RouteSource } from '../../src/edge/postgres/gateway/route-table';
 import type { Route } from '../../src/postgres/store/routes';
 import type { Plan } from '../../src/postgres/rules';
-import { HostSite, newService, silent, type TestService } from './postgres-host';
+import type { HostSite} from './postgres-host';
+import { newService, silent, type TestService } from './postgres-host';
 
 /** Routes as the database would tell them; it can go away. */
 export class TestRoutes implements RouteSource {

@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { EmbeddedBackend } from '../../../src/adapters/postgres-backend/embedded';
 import type { PostgresHost } from '../../../src/edge/postgres/host/host';
 import { newPassword, planLimits } from '../../../src/postgres/rules';

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import pg from 'pg';
+import type pg from 'pg';
 import type { EmbeddedBackend } from '../../../src/adapters/postgres-backend/embedded';
 import { writeStartup } from '../../../src/edge/postgres/gateway/wire';
+import { systemCode } from '../../../src/core/files';
 import type { PostgresHost } from '../../../src/edge/postgres/host/host';
 import { newPassword } from '../../../src/postgres/rules';
 import { authority, customer, customerBy, domain, makeService, refusalOf, startGateway, TestRoutes } from '../../support/postgres-gateway';
@@ -124,7 +125,7 @@ test('a running statement is cancelled by its own session’s secret and by no o
   const client = customer(gateway.port, service);
   await client.connect();
   const { rows: [{ pid }] } = await client.query('select pg_backend_pid() as pid');
-  const statement = client.query('select pg_sleep(60)').then(() => 'ended', (error: { code: string }) => error.code);
+  const statement = client.query('select pg_sleep(60)').then(() => 'ended', (error: unknown) => systemCode(error));
   const watcher = customer(gateway.port, service);
   await watcher.connect();
   const sleeping = async () => (await watcher.query(`select 1 from pg_stat_activity where pid = $1 and wait_event = 'PgSleep'`, [pid])).rows.length === 1;

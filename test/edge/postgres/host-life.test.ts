@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { EmbeddedBackend } from '../../../src/adapters/postgres-backend/embedded';
+import { systemCode } from '../../../src/core/files';
 import type { Instance } from '../../../src/edge/postgres/host/instance';
 import { customer, makeService, refusalOf, startGateway, TestRoutes } from '../../support/postgres-gateway';
 import { HostSite, newService, until, type TestService } from '../../support/postgres-host';
@@ -140,7 +141,7 @@ test('the fence outlives service and host', async () => {
 test('a destruction overtakes a creation that is under way, and nothing is left', async () => {
   const host = await site.start();
   const service = newService();
-  const creation = backend.ensureInstance({ ...service.ref, version: '18' }).then(() => 'made', (error: { code: string }) => error.code);
+  const creation = backend.ensureInstance({ ...service.ref, version: '18' }).then(() => 'made', (error: unknown) => systemCode(error));
   await until(async () => (await readdir(join(site.dataDir, 'instances'))).length === 1, 'the directory');
   await backend.destroy({ ...service.ref, generation: 2, retain: false });
   expect(await creation).toBe('stale_generation');
@@ -153,7 +154,7 @@ test('a destruction overtakes a creation that is under way, and nothing is left'
 test('a creation that was cut by a kill is finished by its repetition', async () => {
   const first = await site.startProcess();
   const service = newService();
-  const cut = backend.ensureInstance({ ...service.ref, version: '18' }).catch((error: { code: string }) => error.code);
+  const cut = backend.ensureInstance({ ...service.ref, version: '18' }).catch((error: unknown) => systemCode(error));
   await until(async () => (await readdir(join(site.dataDir, 'instances'))).length === 1, 'the directory');
   first.kill('SIGKILL');
   expect(await cut).toBe('backend_error');

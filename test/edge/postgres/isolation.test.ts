@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { EmbeddedBackend } from '../../../src/adapters/postgres-backend/embedded';
 import { systemCode } from '../../../src/core/files';
 import type { PostgresHost } from '../../../src/edge/postgres/host/host';

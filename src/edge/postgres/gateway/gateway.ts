@@ -169,27 +169,29 @@ class Gateway {
     requireOpen(this.table.known(serviceId), true, { address, user: startup.parameters.get('user') ?? '' });
   }
 
-  /** A server that is awake and has answered; the lease is the caller's to leave. A dead one is replaced within the time of a wake. */
-  private async connect({ route: { serviceId }, startup, gone }: Entered): Promise<Socket> {
+  /** A server that is awake and has answered; the lease is the caller's to leave. */
+  private async connect(entered: Entered): Promise<Socket> {
     const timed = this.metrics.acquireSeconds.startTimer();
-    const until = performance.now() + wakeMs;
-    let port = this.host.enter(serviceId);
     try {
-      for (;;) {
-        const open = await port;
-        try {
-          return await openSession(open, startup);
-        } catch (error) {
-          if (gone.aborted || performance.now() > until) throw error;
-          await delay(20);
-          port = this.host.again(serviceId, open);
-        }
-      }
+      return await this.untilAnswered(entered, this.host.enter(entered.route.serviceId));
     } catch (error) {
-      this.host.leave(serviceId);
+      this.host.leave(entered.route.serviceId);
       throw error;
     } finally {
       timed();
+    }
+  }
+
+  /** A server that died is replaced within the time of a wake. */
+  private async untilAnswered({ route: { serviceId }, startup, gone }: Entered, first: Promise<number>): Promise<Socket> {
+    const until = performance.now() + wakeMs;
+    for (let port = await first; ; port = await this.host.again(serviceId, port)) {
+      try {
+        return await openSession(port, startup);
+      } catch (error) {
+        if (gone.aborted || performance.now() > until) throw error;
+        await delay(20);
+      }
     }
   }
 

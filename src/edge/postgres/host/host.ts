@@ -44,7 +44,7 @@ export async function startPostgresHost(config: HostConfig, log: Log, times: Hos
   const mayFill = async (): Promise<boolean> => !calls.busy && await freeBytes(site.directories.data) >= capacity.reserveBytes;
   const pool: Pool = new Pool(set, poolSizes(config), mayFill, log);
   const calls: ServiceCalls = new ServiceCalls(site, set, { fences: await Fences.load(site.fences), leases, capacity }, pool);
-  const rest = new Rest(set, calls, leases, log, times.idleMs);
+  const rest = new Rest({ set, calls, leases, log }, times.idleMs);
   const servers = await Promise.all([
     serveJsonLines(socket, 0o600, hostMethods(calls), log),
     serveJsonLines(join(site.directories.run, 'gateway.sock'), 0o660, gatewayMethods(calls, leases), log),

@@ -51,7 +51,7 @@ export class InstanceSet {
     await mkdir(directory);
     await chmod(directory, this.site.ownerOf(slot) ? 0o711 : 0o700);
     await writeRecord(directory, record);
-    const instance = new Instance(id, directory, this.site, this.slots, record);
+    const instance = new Instance(id, this.site, this.slots, record);
     this.instances.set(id, instance);
     return instance;
   }
@@ -104,7 +104,7 @@ export class InstanceSet {
       return;
     }
     this.slots.mark(record.slot);
-    const instance = new Instance(id, directory, this.site, this.slots, record);
+    const instance = new Instance(id, this.site, this.slots, record);
     this.instances.set(id, instance);
     if (record.serviceId) this.byService.set(record.serviceId, instance);
   }

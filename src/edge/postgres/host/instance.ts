@@ -28,9 +28,10 @@ export class Instance {
   /** Size of the data directory when it was last measured; null once somebody has used the server since. */
   measuredBytes: number | null = null;
 
-  constructor(readonly id: string, readonly directory: string, private readonly site: Site, private readonly slots: Slots, private current: InstanceRecord) {}
+  constructor(readonly id: string, private readonly site: Site, private readonly slots: Slots, private current: InstanceRecord) {}
 
   get record(): Readonly<InstanceRecord> { return this.current; }
+  get directory(): string { return join(this.site.instances, this.id); }
   get port(): number { return this.site.portBase + this.current.slot; }
   get data(): string { return join(this.directory, 'data'); }
   get pid(): number | null { return postmasterOf(this.data); }

@@ -12,29 +12,29 @@ import type { ServiceCalls } from './service-calls';
  */
 export class Rest {
   constructor(
-    private readonly set: InstanceSet, private readonly calls: Pick<ServiceCalls, 'stopWhen'>, private readonly leases: Leases, private readonly log: Log,
+    private readonly parts: { set: InstanceSet; calls: Pick<ServiceCalls, 'stopWhen'>; leases: Leases; log: Log },
     private readonly idleMs: (instance: Instance) => number | null = planIdleMs,
   ) {}
 
   async sweep(): Promise<void> {
-    for (const instance of this.set.all()) {
+    for (const instance of this.parts.set.all()) {
       const { serviceId } = instance.record;
       if (!serviceId || instance.pid === null || !this.mayStop(instance, serviceId)) continue;
-      await this.calls.stopWhen(serviceId, (found) => this.isUnused(found, serviceId))
-        .catch((error: unknown) => this.log.warn({ err: error, serviceId }, 'an idle Postgres instance could not be stopped'));
+      await this.parts.calls.stopWhen(serviceId, (found) => this.isUnused(found, serviceId))
+        .catch((error: unknown) => this.parts.log.warn({ err: error, serviceId }, 'an idle Postgres instance could not be stopped'));
     }
   }
 
   private mayStop(instance: Instance, serviceId: string): boolean {
     const idleMs = this.idleMs(instance);
-    return idleMs !== null && !this.leases.held(serviceId) && this.leases.restedMs(serviceId) >= idleMs;
+    return idleMs !== null && !this.parts.leases.held(serviceId) && this.parts.leases.restedMs(serviceId) >= idleMs;
   }
 
   /** Sessions that came past the gateway count as well, and begin the time anew. */
   private async isUnused(instance: Instance, serviceId: string): Promise<boolean> {
     if (!this.mayStop(instance, serviceId)) return false;
     if (await instance.asSuperuser(countSessions) === 0) return true;
-    this.leases.touch(serviceId);
+    this.parts.leases.touch(serviceId);
     return false;
   }
 }
