@@ -30,11 +30,11 @@ export function readSessionCookie(header: string | undefined, secret: string): S
   return timingSafeEqual(Buffer.from(given, 'base64'), signature(token, secret)) ? { token, value } : null;
 }
 
-/** First of its name, as the engine reads it. */
+/** First of its name, out of its quotes, as the engine reads it. */
 function cookieValue(header: string | undefined): string | null {
   for (const pair of header?.split(';') ?? []) {
     const equals = pair.indexOf('=');
-    if (equals > 0 && pair.slice(0, equals).trim() === sessionCookieName) return pair.slice(equals + 1).trim();
+    if (equals > 0 && pair.slice(0, equals).trim() === sessionCookieName) return pair.slice(equals + 1).trim().replace(/^"(.*).$/, '$1');
   }
   return null;
 }

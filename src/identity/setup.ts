@@ -20,7 +20,21 @@ const setupTokenHours = 24;
  * The first account with its organisation and project, once; every setup token is void afterwards.
  * Errors: `not_found` once set up, `invalid_credentials` for a token that is not valid.
  */
-export async function setUp(deps: IdentityDeps, asked: Asked, given: SetUp): Promise<{ user: UserRow; org: OrgRow; project: ProjectRow; cookie: string }> {
+export function setUp(deps: IdentityDeps, asked: Asked, given: SetUp): Promise<Made> {
+  return inTurn(() => setUpOnce(deps, asked, given));
+}
+
+type Made = { user: UserRow; org: OrgRow; project: ProjectRow; cookie: string };
+let turn: Promise<unknown> = Promise.resolve();
+
+/** One after another in this process: who comes second hashes nothing and holds no connection while it waits. */
+function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  const mine = turn.then(work);
+  turn = mine.catch(() => undefined);
+  return mine;
+}
+
+async function setUpOnce(deps: IdentityDeps, asked: Asked, given: SetUp): Promise<Made> {
   await requireToken(deps.db.prisma, given.token); // before anything is hashed
   const passwordHash = await deps.engine.hashPassword(given.password);
   try {
@@ -43,9 +57,10 @@ export async function setUp(deps: IdentityDeps, asked: Asked, given: SetUp): Pro
 
 /** Errors: `not_found` once set up, `invalid_credentials`. */
 async function requireToken(db: Db, token: string): Promise<void> {
-  if (await isSetUp(db)) throw notFound('Setup');
-  const found = await rows(db, 'select 1 as one from setup_token where digest = $1 and expires_at > now()', digest(token));
-  if (found.length === 0) throw new AppError('invalid_credentials', 'The setup token is not valid. Each start of the API prints a new one.');
+  const [found] = await rows<{ done: boolean; valid: boolean }>(db, `select set_up_at is not null as done,
+    exists (select 1 from setup_token where digest = $1 and expires_at > now()) as valid from installation`, digest(token));
+  if (found?.done !== false) throw notFound('Setup');
+  if (!found.valid) throw new AppError('invalid_credentials', 'The setup token is not valid. Each start of the API prints a new one.');
 }
 
 export async function isSetUp(db: Db): Promise<boolean> {

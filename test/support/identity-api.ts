@@ -117,7 +117,7 @@ export function withIdentityApi(env: Record<string, string> = {}, productDeletio
 function testDeps(db: Database, config: Config, world: { started: OperationRow[]; mails: string[]; productDeletions: readonly ProductDeletion[] }) {
   const engine = createEngine(db, config);
   return {
-    db, config, engine, clock: systemClock, log: pino({ level: 'silent' }), secrets: new Secrets([masterKey]), cursors: new Cursors(config.AUTH_SECRET),
+    db, config, engine, clock: systemClock, log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }), secrets: new Secrets([masterKey]), cursors: new Cursors(config.AUTH_SECRET),
     limiter: createLimiter(db), managementRate: { name: 'management', limit: 1_000_000, periodSeconds: 300 },
     trustedProxies: trustedProxies(config.TRUSTED_PROXIES),
     authenticator: {
