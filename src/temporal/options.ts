@@ -24,11 +24,17 @@ export const channelOptions = {
 export const workerOptions = {
   shutdownGraceTime: '25s',
   maxCachedWorkflows: 300,
+  /** Per queue. Twice the database connections of a process: activities wait for backends more than for rows. */
+  maxConcurrentActivityTaskExecutions: 40,
+  maxConcurrentLocalActivityExecutions: 40,
   workflowTaskPollerBehavior: { type: 'autoscaling', minimum: 2, initial: 2, maximum: 20 },
   activityTaskPollerBehavior: { type: 'autoscaling', minimum: 1, initial: 2, maximum: 20 },
 } as const;
 
-/** Catch-up: what was missed in a longer outage is not repeated; the next run sees all that is overdue anyway. */
-export const scheduleOptions = { catchupWindow: '10 minutes' } as const;
+/**
+ * Catch-up: what was missed in a longer outage is not repeated; the next run sees all that is overdue anyway. A run that hangs
+ * would keep all later ones from starting (overlap SKIP): it is ended after `runTimeout`.
+ */
+export const scheduleOptions = { catchupWindow: '10 minutes', runTimeout: '1 hour' } as const;
 
 export const deploymentName = 'holdfast';

@@ -53,8 +53,9 @@ function optionsOf({ workflow, queue, product, every, summary, id }: ScheduleDef
     spec: { intervals: [{ every }] },
     action: {
       type: 'startWorkflow' as const, workflowType: workflow, workflowId: id, taskQueue: queue, args: [], staticSummary: summary,
+      workflowRunTimeout: scheduleOptions.runTimeout,
       typedSearchAttributes: searchAttributes({ product }), priority: { priorityKey: 4 },
     },
-    policies: { overlap: ScheduleOverlapPolicy.SKIP, ...scheduleOptions },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: scheduleOptions.catchupWindow },
   };
 }
