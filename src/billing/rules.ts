@@ -41,11 +41,6 @@ export function sumText(values: readonly string[]): string {
   return decimalText(sum);
 }
 
-/** Below 0n, 0n or above as `a` is smaller, equal or greater. */
-export function compare(a: Rational, b: Rational): bigint {
-  return a.n * b.d - b.n * a.d;
-}
-
 /** The nearest integer, half away from zero. */
 export function round({ n, d }: Rational): bigint {
   const doubled = (magnitude(n) * 2n + d) / (d * 2n);

@@ -26,13 +26,13 @@ import { AppError, invalid, notFound } from '../core/errors';
 import type { Id } from '../core/ids';
 import type { Database, Db } from '../db/client';
 import type { Tx } from '../db/transaction';
-import { compare, counterName, decimal, isPerPlan, productOf, refusalOf, startsAtCreation, trialDaysMax } from './rules';
+import { counterName, isPerPlan, productOf, refusalOf, startsAtCreation, trialDaysMax } from './rules';
 import type { Product } from './schemas';
 import type { OperationRow } from '../operations/store';
 import { requireSpend } from './spend';
 import { restrictedAccounts } from './state';
 import { databaseNow, writeTimeZone } from './store/accounts';
-import { claim, findLimits, findUpgrade, giveBack, readGrounds, readUsed, type Counter, type Grounds, type PlanChoice } from './store/quotas';
+import { claim, findLimits, findUpgrade, giveBack, judge, readUsed, type Counter, type Grounds, type PlanChoice } from './store/quotas';
 import * as store from './store/subscriptions';
 import { insertUsage, rebuildBuckets, type Ingested, type UsageFact } from './store/usage';
 import type { NewSubscription, SubscriptionRow } from './store/subscriptions';
@@ -81,14 +81,15 @@ export type Reservation = {
  * upgradeTo`; `validation_error` for a plan that is not sold.
  */
 export async function reserve(tx: Tx, reservation: Reservation): Promise<{ used: number; limit: number | null }> {
-  const { orgId, plan, resource } = reservation;
-  const grounds = await readGrounds(tx, orgId, choiceOf(reservation), resource);
+  const { plan, resource, n, replaces } = reservation;
+  const counter = counterOf(reservation);
+  const askFirst = plan === 'trial' || n === 0;
+  const grounds = await judge(tx, { choice: choiceOf(reservation), counter, resource, n, replacedPrice: replaces?.monthlyPrice ?? '0', askFirst });
   if (plan !== undefined && grounds.planCode === null) throw invalid([{ path: 'plan', message: `the plan ${plan} is not offered` }]);
-  const costly = plan !== undefined && compare(decimal(grounds.planPrice ?? '0'), decimal(reservation.replaces?.monthlyPrice ?? '0')) > 0;
-  if (costly) requirePayment(grounds, resource);
+  if (grounds.dearer) requirePayment(grounds, resource);
   if (plan === 'trial') await requireTrial(tx, reservation);
-  const used = await count(tx, reservation, grounds);
-  if (costly && grounds.hasSpendLimit) await requireSpend(tx, { ...reservation, subscriptionId: reservation.replaces?.subscriptionId ?? null });
+  const used = grounds.used ?? await count(tx, reservation, grounds);
+  if (grounds.dearer && grounds.hasSpendLimit) await requireSpend(tx, { ...reservation, subscriptionId: replaces?.subscriptionId ?? null });
   return { used, limit: grounds.limit };
 }
 

@@ -25,16 +25,35 @@ export async function findLimits(db: Db, choice: PlanChoice): Promise<Record<str
 
 export type Grounds = {
   accountStatus: string | null; hasPaymentMethod: boolean; requirePaymentMethod: boolean; hasSpendLimit: boolean;
-  planCode: string | null; planRank: number | null; planPrice: string | null; limit: number | null;
+  planCode: string | null; planRank: number | null;
+  /** Whether the plan costs more than what it replaces: then payment and spend limit are asked. */
+  dearer: boolean;
+  limit: number | null;
+  /** The count with n added, when nothing but the count had to be asked and it fitted; else null, and nothing is counted. */
+  used: number | null;
 };
+export type Claim = { choice: PlanChoice; counter: Counter; resource: string; n: number; replacedPrice: string; askFirst: boolean };
 
-/** All that a reservation is judged by, in one statement. */
-export async function readGrounds(db: Db, orgId: string, choice: PlanChoice, resource: string): Promise<Grounds> {
-  const [row] = await rows<Grounds>(db, `
-    select a.status as "accountStatus", a.payment_method_kind is not null as "hasPaymentMethod", g.require_payment_method as "requirePaymentMethod",
-      a.spend_limit_minor is not null as "hasSpendLimit", p.code as "planCode", p.rank as "planRank", trim_scale(p.monthly_price)::text as "planPrice", p.limits -> $5::text as limit
-    from billing_setting g left join billing_account a on a.org_id = $4 left join (${chosenPlan}) p on true`,
-  choice.product, choice.plan, choice.holderId, orgId, resource);
+/**
+ * All that a reservation is judged by, and in the same statement the count itself unless something is to be asked before
+ * it (`askFirst`, an account in arrears, a missing payment method). The counter is locked from here to the commit.
+ */
+export async function judge(tx: Tx, { choice, counter, resource, n, replacedPrice, askFirst }: Claim): Promise<Grounds> {
+  const [row] = await rows<Grounds>(tx, `
+    with grounds as (
+      select a.status, a.payment_method_kind is not null as has_method, g.require_payment_method, a.spend_limit_minor is not null as has_spend_limit,
+        p.code, p.rank, $2::text is not null and coalesce(p.monthly_price, 0) > $6::numeric as dearer, (p.limits ->> $5::text)::bigint as most
+      from billing_setting g left join billing_account a on a.org_id = $4 left join (${chosenPlan}) p on true),
+    counted as (
+      update quota_counter c set used = c.used + $9::bigint, updated_at = now() from grounds g
+      where c.scope_id = $7 and c.resource = $8 and (g.most is null or c.used + $9::bigint <= g.most) and not $10::boolean
+        and ($2::text is null or g.code is not null)
+        and not (g.dearer and (coalesce(g.status, 'current') in ('restricted', 'suspended') or (g.require_payment_method and not g.has_method)))
+      returning c.used)
+    select g.status as "accountStatus", g.has_method as "hasPaymentMethod", g.require_payment_method as "requirePaymentMethod", g.has_spend_limit as "hasSpendLimit",
+      g.code as "planCode", g.rank as "planRank", g.dearer, g.most::float8 as limit, (select used::float8 from counted) as used
+    from grounds g`,
+  choice.product, choice.plan, choice.holderId, counter.orgId, resource, replacedPrice, counter.scopeId, counter.resource, n, askFirst);
   if (!row) throw new Error('The plan catalogue was never loaded: ensureCatalogue runs at boot.');
   return row;
 }
