@@ -34,9 +34,13 @@ export function run(command, args, { env = {}, show = false, cwd } = {}) {
   });
 }
 
-/** The same, where anything but success is an error that shows the output. */
+/** The same, where anything but success is an error that shows the output, or of a long one its beginning and end. */
 export async function mustRun(command, args, options) {
   const result = await run(command, args, options);
-  if (!result.ok) throw new Error(`${[command, ...args].join(' ')} ended with ${result.code ?? result.signal}\n${result.output.trimEnd()}`);
+  if (!result.ok) throw new Error(`${[command, ...args].join(' ')} ended with ${result.code ?? result.signal}\n${shortened(result.output.trimEnd().split('\n'))}`);
   return result.output;
+}
+
+function shortened(lines) {
+  return (lines.length > 60 ? [...lines.slice(0, 30), `… ${lines.length - 60} lines …`, ...lines.slice(-30)] : lines).join('\n');
 }
