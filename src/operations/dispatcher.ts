@@ -65,7 +65,7 @@ export async function startOperation(deps: { database: Database; temporal: Tempo
     typedSearchAttributes: searchAttributes({ ...operation, product, operation: operation.id }),
     memo: { displayName: operation.summary, requestId: operation.requestId ?? '' },
     staticSummary: operation.summary,
-    priority: { fairnessKey: operation.orgId },
+    priority: { fairnessKey: operation.orgId, fairnessWeight: operation.weight },
   }));
   await markDispatched(deps.database.prisma, operation.id);
 }

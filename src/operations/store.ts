@@ -9,7 +9,7 @@ export type Step = { name: string; state: 'running' | 'succeeded' | 'failed' | '
 export type OperationRow = {
   id: Id<'op'>; orgId: Id<'org'>; projectId: Id<'prj'> | null; kind: string; resourceId: string; state: OperationState; steps: Step[];
   errorCode: string | null; errorMessage: string | null; workflow: string | null; workflowId: string | null; taskQueue: QueueInUse | null;
-  payload: Record<string, string | number>; summary: string; requestId: string | null; attempts: number;
+  payload: Record<string, string | number>; weight: number; summary: string; requestId: string | null; attempts: number;
   createdAt: Date; updatedAt: Date; startedAt: Date | null; finishedAt: Date | null;
 };
 
@@ -23,12 +23,16 @@ export type NewOperation = {
   summary: string;
   requestId: string | null;
   /** The workflow that carries it out; absent when the operation is settled by the request itself. Ids and generation only. */
-  start?: { workflow: string; workflowId: string; queue: QueueInUse; payload: Record<string, string | number> };
+  start?: {
+    workflow: string; workflowId: string; queue: QueueInUse; payload: Record<string, string | number>;
+    /** The organisation's share of busy workers for this job, by plan; 1 unless given. */
+    weight?: number;
+  };
 };
 
 export const operationColumns = `id, org_id as "orgId", project_id as "projectId", kind, resource_id as "resourceId", state, steps,
   error_code as "errorCode", error_message as "errorMessage", workflow, workflow_id as "workflowId", task_queue as "taskQueue",
-  payload, summary, request_id as "requestId", attempts, created_at as "createdAt", updated_at as "updatedAt",
+  payload, weight, summary, request_id as "requestId", attempts, created_at as "createdAt", updated_at as "updatedAt",
   started_at as "startedAt", finished_at as "finishedAt"`;
 
 const openedIn = new WeakMap<Tx, OperationRow[]>();
@@ -41,10 +45,10 @@ export async function openOperation(tx: Tx, operation: NewOperation): Promise<Op
   const id = newId('op');
   const { start } = operation;
   const [row] = await rows<OperationRow>(tx, `
-    insert into operation (id, org_id, project_id, kind, resource_id, workflow, workflow_id, task_queue, payload, summary, request_id, next_attempt_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, now() + interval '2 seconds') returning ${operationColumns}`,
+    insert into operation (id, org_id, project_id, kind, resource_id, workflow, workflow_id, task_queue, payload, weight, summary, request_id, next_attempt_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10::float8, $11, $12, now() + interval '2 seconds') returning ${operationColumns}`,
   id, operation.orgId, operation.projectId, operation.kind, operation.resourceId, start?.workflow ?? null, start?.workflowId ?? null,
-  start?.queue ?? null, JSON.stringify({ ...start?.payload, operationId: id }), operation.summary, operation.requestId);
+  start?.queue ?? null, JSON.stringify({ ...start?.payload, operationId: id }), start?.weight ?? 1, operation.summary, operation.requestId);
   if (!row) throw new Error('The operation row was not written.');
   openedIn.set(tx, [...openedOperations(tx), row]);
   return row;

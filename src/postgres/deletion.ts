@@ -7,6 +7,7 @@ import { appendAudit } from '../identity/service';
 import { findOpenOperation, openOperation, settleOperation, type OperationRow } from '../operations/store';
 import { workflowIds } from '../temporal/ids';
 import { noService, quotaResource } from './faults';
+import { workWeights } from './rules';
 import type { WorkDeps } from './provisioning';
 import { lifetimes } from './retention';
 import { counted, holdingKinds, type Status } from './state';
@@ -65,7 +66,10 @@ async function acceptDeletion(tx: Tx, service: ServiceRow, purge: boolean, cause
   audit(tx, service, cause, [{ field: 'status', from: service.status, to: 'deleting' }, ...(purge ? [{ field: 'purge', from: false, to: true }] : [])]);
   return openOperation(tx, {
     ...owner, kind: 'postgres.delete', resourceId: service.id, summary: `Delete Postgres "${service.displayName}" (${service.plan})`, requestId: cause.requestId,
-    start: { workflow: 'deletePostgres', workflowId: workflowIds.deletePostgres(service.id), queue: 'postgres', payload: { serviceId: service.id, generation } },
+    start: {
+      workflow: 'deletePostgres', workflowId: workflowIds.deletePostgres(service.id), queue: 'postgres', payload: { serviceId: service.id, generation },
+      weight: workWeights[service.plan],
+    },
   });
 }
 

@@ -36,6 +36,9 @@ export const planLimits: Readonly<Record<Plan, Limits>> = {
   business: limits('business', 250 * gib, 400, [4096, 16, 16_384, 51_200], 0, null),
 };
 
+/** Shares of busy workers: nobody waits behind one organisation's many jobs, and paying more gets there sooner. */
+export const workWeights: Readonly<Record<Plan, number>> = { trial: 1, starter: 2, launch: 4, growth: 8, business: 16 };
+
 /** Everything that is called after a service, as a function of its id: known before anything is made, and never a customer's text. */
 export type Names = {
   /** Host label under the gateway's domain. */

@@ -14,7 +14,7 @@ import { openOperation, type OperationRow } from '../operations/store';
 import { workflowIds } from '../temporal/ids';
 import { invalidState, noService, quotaResource } from './faults';
 import { lifetimes, versions } from './retention';
-import { namesOf } from './rules';
+import { namesOf, workWeights } from './rules';
 import type { CreateService, UpdateService } from './schemas';
 import type { Status } from './state';
 import { listRegions } from './store/hosts';
@@ -86,7 +86,10 @@ export async function createService(
   await openSubscription(tx, { ...owner, product: 'postgres', resourceId: id, plan: body.plan });
   const operation = await openOperation(tx, {
     ...owner, kind: 'postgres.provision', resourceId: id, summary: `Provision Postgres "${body.displayName}" (${body.plan})`, requestId: cause.requestId,
-    start: { workflow: 'provisionPostgres', workflowId: workflowIds.provisionPostgres(id), queue: 'postgres', payload: { serviceId: id, generation: 1 } },
+    start: {
+      workflow: 'provisionPostgres', workflowId: workflowIds.provisionPostgres(id), queue: 'postgres', payload: { serviceId: id, generation: 1 },
+      weight: workWeights[body.plan],
+    },
   });
   appendAudit(tx, {
     ...owner, cause, outcome: 'done', target: { type: 'postgresService', id },

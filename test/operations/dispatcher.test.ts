@@ -21,7 +21,7 @@ async function withDispatcher<T>(run: (dispatcher: ReturnType<typeof createDispa
 }
 
 test('a start names organisation, project, resource, product and operation, says what it does, and marks the row', async () => {
-  const operation = await acceptOperation(db.database);
+  const operation = await acceptOperation(db.database, {}, { weight: 8 });
   expect(await withDispatcher((dispatcher) => dispatcher.start(operation))).toBe('started');
   const run = await server.environment.client.workflow.getHandle(operation.workflowId ?? '').describe();
   expect(run.type).toBe('provisionPostgres');
@@ -31,7 +31,7 @@ test('a start names organisation, project, resource, product and operation, says
   });
   expect(run.memo).toEqual({ displayName: operation.summary, requestId: operation.requestId });
   expect(await run.staticSummary()).toBe(operation.summary);
-  expect(run.priority?.fairnessKey).toBe(operation.orgId);
+  expect(run.priority).toMatchObject({ fairnessKey: operation.orgId, fairnessWeight: 8 });
   expect(await dispatchedAt(operation.id)).toBeInstanceOf(Date);
 });
 
