@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { chown, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { ensureCatalogue } from '../../src/billing/catalogue';
@@ -16,7 +16,9 @@ import { startTemporalServer } from '../../src/dev/temporal-server';
 import { searchAttributeNames } from '../../src/temporal/search-attributes';
 import { billingDefaults } from './billing-defaults';
 
-export const root = resolve(__dirname, '../..');
+const here = resolve(__dirname, '../..');
+/** The repository; benchmarks run this file from dist/. */
+export const root = basename(here) === 'dist' ? dirname(here) : here;
 
 /**
  * The servers of one run of jest. They start when a test file first asks (over HTTP, for the files run in processes of their
