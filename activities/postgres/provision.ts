@@ -6,7 +6,7 @@ import { findCredentials, secretAad, storeSecret, type CredentialRow } from '../
 import { releaseHost, reserveHost } from '../../src/postgres/store/hosts';
 import { enterPhase, lockRun, openAccess, setInstanceRef, setInstanceRunning, type Run } from '../../src/postgres/store/runs';
 import type { ServiceRow } from '../../src/postgres/store/services';
-import { onBackend, ownedBy, placed, refOf, requireRun, retryable, type PostgresActivityDeps } from './work';
+import { isPlaced, onBackend, ownedBy, placed, refOf, requireRun, retryable, type PostgresActivityDeps } from './work';
 
 /** Longest a local provisioning waits for an instance; the ordinary steps go on from what it left. */
 const fromPoolMs = 2_500;
@@ -48,30 +48,29 @@ async function provisionFromPool(deps: PostgresActivityDeps, run: Run): Promise<
 async function ensurePlacement(deps: PostgresActivityDeps, run: Run): Promise<void> {
   const full: string[] = [];
   for (;;) {
-    const hostId = await reserve(deps, run, full);
+    const service = await reserve(deps, run, full);
     try {
-      const service = placed(await requireRun(deps, run, ['provisioning']));
       const { instanceRef } = await onBackend(deps, run, () => deps.postgresBackend.place(refOf(service)));
       ownedBy(await setInstanceRef(deps.db.prisma, run, instanceRef));
       return;
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'no_capacity') throw error;
       await releasePlacement(deps, run);
-      full.push(hostId);
+      full.push(service.hostId);
     }
   }
 }
 
 /** The run has begun and its service has a host, with the row locked so that a DELETE comes before or after, never between. */
-function reserve(deps: PostgresActivityDeps, run: Run, except: readonly string[]): Promise<string> {
+function reserve(deps: PostgresActivityDeps, run: Run, except: readonly string[]): Promise<ServiceRow & { hostId: string }> {
   return inTransaction(deps.db, async (tx) => {
     const service = ownedBy(await enterPhase(tx, run, 'placing', 'together'));
-    if (service.hostId !== null) return service.hostId;
+    if (isPlaced(service)) return service;
     const { region, plan } = service;
     const wish = { serviceId: run.serviceId, region, backend: deps.postgresBackend.name, bytes: planLimits[plan].storageBytes, except };
     const hostId = await reserveHost(tx, wish);
     if (hostId === null) throw new AppError('no_capacity', 'No host of the region has room.');
-    return hostId;
+    return { ...service, hostId };
   });
 }
 
@@ -102,17 +101,21 @@ async function ensureAccess(deps: PostgresActivityDeps, run: Run): Promise<void>
 }
 
 async function ensureSecret(deps: PostgresActivityDeps, run: Run): Promise<CredentialRow> {
-  const found = await findCredentials(deps.db.prisma, run.serviceId);
-  if (found?.latest.state === 'current') return found.latest;
-  if (found?.latest.state !== 'pending') throw new AppError('backend_error', 'The service has no credential to give.');
-  const { version, login } = found.latest;
+  const { version, login, state, ...found } = await requireCredential(deps, run);
+  if (state === 'current') return { version, login, state, ...found };
   const password = newPassword();
   const secretSealed = deps.secrets.seal(password, secretAad({ serviceId: run.serviceId, login, version }));
   const verifierSealed = deps.secrets.seal(scramVerifier(password), verifierAad(run.serviceId, login));
-  return inTransaction(deps.db, async (tx) => {
-    ownedBy(await lockRun(tx, run, ['provisioning']));
-    return ownedBy(await storeSecret(tx, { serviceId: run.serviceId, version, secretSealed, verifierSealed }));
-  });
+  const stored = await storeSecret(deps.db.prisma, run, { version, secretSealed, verifierSealed });
+  if (stored) return stored;
+  await requireRun(deps, run, ['provisioning']);
+  return requireCredential(deps, run);
+}
+
+async function requireCredential(deps: PostgresActivityDeps, run: Run): Promise<CredentialRow> {
+  const found = await findCredentials(deps.db.prisma, run.serviceId);
+  if (!found || found.latest.state === 'destroyed') throw new AppError('backend_error', 'The service has no credential to give.');
+  return found.latest;
 }
 
 /**

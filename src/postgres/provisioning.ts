@@ -18,15 +18,13 @@ export interface WorkDeps {
 /** provisioning → available, in one transaction with the operation and the begin of plan time. Safe twice. Errors: Superseded. */
 export async function markAvailable({ db }: WorkDeps, run: Run): Promise<void> {
   await inTransaction(db, async (tx) => {
-    const at = await setAvailable(tx, run);
-    if (at === null) {
+    const service = await setAvailable(tx, run);
+    if (!service) {
       if (await lockRun(tx, run, ['available'])) return;
       throw new Superseded();
     }
-    const service = await lockRun(tx, run, ['available']);
-    if (!service) throw new Superseded();
     await settleOperation(tx, run.operationId, 'succeeded');
-    await startPlanTime(tx, run.serviceId, at);
+    await startPlanTime(tx, run.serviceId, service.updatedAt);
     audit(tx, service, 'available');
   });
 }

@@ -1,5 +1,5 @@
 import { execute, rows, type Db } from '../../db/client';
-import type { Tx } from '../../db/transaction';
+import type { Run } from './runs';
 
 export type CredentialState = 'pending' | 'current' | 'previous' | 'destroyed';
 export type CredentialRow = {
@@ -18,17 +18,17 @@ export async function findCredentials(db: Db, serviceId: string): Promise<{ late
 }
 
 /**
- * Stores the secret of a credential that has none, and answers the row as it then is: of two at once the first wins and
- * both go on with the same secret. Null when there is no credential to give, because it was destroyed.
+ * Stores the secret of a credential that has none, while the run owns its service (the row is locked: a DELETE comes before
+ * or after). Null when it lost: the service has a newer intent, or of two at once the other was first.
  */
 export async function storeSecret(
-  tx: Tx, credential: { serviceId: string; version: number; secretSealed: string; verifierSealed: string },
+  db: Db, run: Run, credential: { version: number; secretSealed: string; verifierSealed: string },
 ): Promise<CredentialRow | null> {
-  await execute(tx, `update postgres_credential set state = 'current', secret_sealed = $3, verifier_sealed = $4, updated_at = now()
-    where service_id = $1 and version = $2::int and state = 'pending'`,
-  credential.serviceId, credential.version, credential.secretSealed, credential.verifierSealed);
-  const [row] = await rows<CredentialRow>(tx, `select ${columns} from postgres_credential where service_id = $1 and version = $2::int and state = 'current'`,
-    credential.serviceId, credential.version);
+  const [row] = await rows<CredentialRow>(db, `
+    with run as (select id from postgres_service where id = $1 and generation = $2::int and status = 'provisioning' for update)
+    update postgres_credential set state = 'current', secret_sealed = $4, verifier_sealed = $5, updated_at = now()
+    from run where service_id = run.id and version = $3::int and state = 'pending' returning ${columns}`,
+  run.serviceId, run.generation, credential.version, credential.secretSealed, credential.verifierSealed);
   return row ?? null;
 }
 

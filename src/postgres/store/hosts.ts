@@ -19,19 +19,24 @@ export function listRegions(db: Db): Promise<{ region: string; backend: string }
 
 /**
  * Reserves room for the service on the emptiest host of its region and names it; null when none has room. A busy host is
- * passed over first, then waited for: with one host, eight placements at once all find it.
+ * passed over first, then waited for: with one host, eight placements at once all find it. What it filled up meanwhile
+ * another may still take, so they are asked once more.
  */
 export async function reserveHost(
   tx: Tx, wish: { serviceId: string; region: string; backend: string; bytes: number; except: readonly string[] },
 ): Promise<string | null> {
-  for (const wait of ['skip locked', '']) {
-    const [host] = await rows<{ name: string }>(tx, `select name from postgres_host
-      where region = $1 and backend = $2 and state = 'active' and services < max_services and reserved_bytes + $3::bigint <= capacity_bytes
-        and name <> all($4::text[]) order by reserved_bytes, name limit 1 for update ${wait}`, wish.region, wish.backend, wish.bytes, wish.except);
-    if (!host) continue;
-    await execute(tx, 'update postgres_host set reserved_bytes = reserved_bytes + $2::bigint, services = services + 1, updated_at = now() where name = $1', host.name, wish.bytes);
-    await execute(tx, 'update postgres_service set host_id = $2, reserved_bytes = $3::bigint where id = $1 and host_id is null', wish.serviceId, host.name, wish.bytes);
-    return host.name;
+  for (const wait of ['skip locked', '', 'skip locked']) {
+    const [host] = await rows<{ name: string }>(tx, `
+      with host as (
+        select name from postgres_host
+        where region = $2 and backend = $3 and state = 'active' and services < max_services and reserved_bytes + $4::bigint <= capacity_bytes
+          and name <> all($5::text[]) and exists (select from postgres_service where id = $1 and host_id is null) order by reserved_bytes, name limit 1 for update ${wait}),
+      reserved as (
+        update postgres_host h set reserved_bytes = h.reserved_bytes + $4::bigint, services = h.services + 1, updated_at = now()
+        from host where h.name = host.name returning h.name)
+      update postgres_service s set host_id = reserved.name, reserved_bytes = $4::bigint from reserved
+      where s.id = $1 and s.host_id is null returning reserved.name`, wish.serviceId, wish.region, wish.backend, wish.bytes, wish.except);
+    if (host) return host.name;
   }
   return null;
 }

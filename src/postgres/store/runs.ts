@@ -30,31 +30,33 @@ export async function loadRun(db: Db, run: Run, statuses: readonly Status[]): Pr
   return row ?? null;
 }
 
-/** The same, locked until the transaction ends. */
+/** The same, locked until the transaction ends; a row that changed while this waited is judged as it then is. */
 export async function lockRun(tx: Tx, run: Run, statuses: readonly Status[]): Promise<ServiceRow | null> {
-  await execute(tx, 'select from postgres_service where id = $1 for update', run.serviceId);
-  return loadRun(tx, run, statuses);
+  const [row] = await rows<ServiceRow>(tx, `select ${serviceColumns}, null as "operationId" from postgres_service s
+    where s.id = $1 and s.generation = $2::int and s.status = any($3::text[]) for update`, run.serviceId, run.generation, statuses);
+  return row ?? null;
 }
 
+// What a repeat of the step would write again need not reach the disk by itself: the mark at the end does, and WAL is in order.
 export function setInstanceRef(db: Db, run: Run, instanceRef: string): Promise<boolean> {
-  return changed(db, `update postgres_service set instance_ref = $3 where ${owned} and status = 'provisioning' and host_id is not null`, run, instanceRef);
+  return changed(db, `${lax} update postgres_service set instance_ref = $3 from lax where ${owned} and status = 'provisioning' and host_id is not null`, run, instanceRef);
 }
 
 export function setInstanceRunning(db: Db, run: Run, systemId: string | null): Promise<boolean> {
-  return changed(db, `update postgres_service set system_id = $3, compute = 'running' where ${owned} and status = 'provisioning'`, run, systemId);
+  return changed(db, `${lax} update postgres_service set system_id = $3, compute = 'running' from lax where ${owned} and status = 'provisioning'`, run, systemId);
 }
 
 /** The server knows the login: gateways may let it in. */
 export function openAccess(db: Db, run: Run): Promise<boolean> {
-  return changed(db, `update postgres_service set access_open = true where ${owned} and status = 'provisioning'`, run);
+  return changed(db, `${lax} update postgres_service set access_open = true from lax where ${owned} and status = 'provisioning'`, run);
 }
 
-/** provisioning → available. When, or null when the compare-and-set lost. */
-export async function setAvailable(tx: Tx, run: Run): Promise<Date | null> {
-  const [row] = await rows<{ updatedAt: Date }>(tx, `update postgres_service set status = 'available', phase = null, deadline_at = null, updated_at = now(),
+/** provisioning → available. The service as it is now, or null when the compare-and-set lost. */
+export async function setAvailable(tx: Tx, run: Run): Promise<ServiceRow | null> {
+  const [row] = await rows<ServiceRow>(tx, `update postgres_service s set status = 'available', phase = null, deadline_at = null, updated_at = now(),
       available_at = coalesce(available_at, now())
-    where ${owned} and status = 'provisioning' and access_open returning updated_at as "updatedAt"`, run.serviceId, run.generation);
-  return row?.updatedAt ?? null;
+    where ${owned} and status = 'provisioning' and access_open returning ${serviceColumns}, null as "operationId"`, run.serviceId, run.generation);
+  return row ?? null;
 }
 
 /** provisioning → failed, after everything it held was given back. */
@@ -78,6 +80,7 @@ export function findOverdue(db: Db, limit: number): Promise<(Pick<ServiceRow, 'i
 }
 
 const owned = 'id = $1 and generation = $2::int';
+const lax = `with lax as materialized (select set_config('synchronous_commit', 'off', true))`;
 
 async function changed(db: Db, sql: string, run: Run, ...values: unknown[]): Promise<boolean> {
   return 1 === await execute(db, sql, run.serviceId, run.generation, ...values);
