@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js';
-import { formatIpv4, parseIpv6 } from './addresses';
+import { formatIpv4, parseIpv4, parseIpv6 } from './addresses';
 
 /**
  * Whether an address belongs to a host on the public internet (contract dns.md §6.1): what the resolver may ask, the gateway
@@ -7,12 +7,9 @@ import { formatIpv4, parseIpv6 } from './addresses';
  * public as the IPv4 address in them. False for text that is no address.
  */
 export function isGlobalUnicast(text: string): boolean {
-  if (!ipaddr.isValid(text) || text.includes('%')) return false;
-  const address = ipaddr.parse(text);
-  const range = address.range();
-  if (address.kind() === 'ipv4') return range === 'unicast' && text.split('.').length === 4;
   const octets = parseIpv6(text);
-  if (!octets) return false;
+  if (!octets) return parseIpv4(text) !== null && ipaddr.parse(text).range() === 'unicast';
+  const range = ipaddr.parse(text).range();
   if (range === 'rfc6052') return octets[5] === 0 && isGlobalUnicast(formatIpv4(octets.subarray(12)));
   if (range === '6to4') return isGlobalUnicast(formatIpv4(octets.subarray(2, 6)));
   return range === 'unicast' && ((octets[0] ?? 0) & 0xe0) === 0x20;
