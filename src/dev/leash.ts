@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, renameSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { signal } from './process-identity';
 
@@ -46,7 +46,7 @@ exit "$code"
 
 /** Starts the server; resolves as soon as its pid is known, which says nothing about its being ready. */
 export async function startLeashed(options: LeashOptions): Promise<LeashedServer> {
-  const log = openSync(options.logFile, 'a', 0o600);
+  const log = openLog(options.logFile);
   const shell = spawn('/bin/sh', ['-c', script, 'leash', options.stopSignal, options.removeAfterwards ?? '', options.command, ...options.args], {
     stdio: ['pipe', 'pipe', log],
     detached: true,
@@ -71,6 +71,14 @@ export async function startLeashed(options: LeashOptions): Promise<LeashedServer
       clearTimeout(force);
     },
   };
+}
+
+const logBytesMax = 10 * 1024 * 1024;
+
+/** A server writes its log itself, so a long one is put aside only here. */
+function openLog(file: string): number {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(file, `${file}.1`);
+  return openSync(file, 'a', 0o600);
 }
 
 async function readPid(shell: ChildProcess): Promise<number> {

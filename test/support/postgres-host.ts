@@ -13,6 +13,8 @@ import { prepareSite } from '../../src/edge/postgres/host/site';
 import type { Login, Ref } from '../../src/postgres/ports';
 import { namesOf, newPassword, planLimits, scramVerifier, type Plan } from '../../src/postgres/rules';
 
+export { until } from './until';
+
 export const silent = pino({ level: 'silent' });
 
 /** The programs are copied once per clone, where every user can go, and not for every test. */
@@ -83,13 +85,4 @@ export function newService(plan: Plan = 'trial'): TestService {
     password,
     login: { name: names.logins[0], verifier: scramVerifier(password), connectionLimit: limits.connections, validUntil: null, enabled: true },
   };
-}
-
-/** Waits for a condition, up to ten seconds. */
-export async function until(condition: () => boolean | Promise<boolean>, what = 'the condition'): Promise<void> {
-  const end = performance.now() + 10_000;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`Waited in vain for ${what}.`);
-    await new Promise((done) => setTimeout(done, 10));
-  }
 }

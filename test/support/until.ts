@@ -1,0 +1,8 @@
+/** Waits for a condition, up to ten seconds. */
+export async function until(condition: () => boolean | Promise<boolean>, what = 'the condition'): Promise<void> {
+  const end = performance.now() + 10_000;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`Waited in vain for ${what}.`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
