@@ -19,7 +19,7 @@ export const silent = pino({ level: 'silent' });
 
 /** The programs are copied once per clone, where every user can go, and not for every test. */
 async function sharedBinaries(): Promise<string> {
-  const { openDir } = await openInstallation(resolve(__dirname, '../../.holdfast'));
+  const { openDir } = await openInstallation(resolve('.holdfast'));
   const native = join(openDir, 'postgres/native');
   await ensurePostgresBinaries(native);
   return native;

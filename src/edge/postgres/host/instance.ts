@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { AppError } from '../../../core/errors';
-import { replaceFile } from '../../../core/files';
+import { readFileIfAny, replaceFile } from '../../../core/files';
 import { planLimits, type Limits, type Plan } from '../../../postgres/rules';
 import { pgHbaConf, pgIdentConf, postgresqlConf } from './configuration';
 import { giveTo, initialise } from './initialise';
 import { usedBytes } from './observe';
 import { writeRecord, type InstanceRecord } from './record';
-import { endLeftovers, postmasterOf, startServer, stopServer } from './server-process';
+import { endLeftovers, isReady, postmasterOf, startServer, stopServer } from './server-process';
 import type { Site } from './site';
 import { portIsFree, type Slots } from './slots';
-import { asSuperuser, connectSuperuser } from './superuser';
+import { asSuperuser } from './superuser';
 
 const readyWithinMs = 15_000;
 const logMaxBytes = 10 * 1024 * 1024;
@@ -84,6 +84,7 @@ export class Instance {
       ['pg_ident.conf', pgIdentConf(this.site.hostUser)],
     ];
     for (const [name, text] of files) {
+      if (await readFileIfAny(join(this.data, name)) === text) continue;
       await replaceFile(join(this.data, name), text);
       const owner = this.site.ownerOf(this.current.slot);
       if (owner) await chown(join(this.data, name), owner.uid, owner.gid);
@@ -138,16 +139,10 @@ export class Instance {
     let over = false;
     void ended.then(() => { over = true; });
     const until = performance.now() + readyWithinMs;
-    for (let cause: unknown; ;) {
-      try {
-        await (await connectSuperuser(this)).end();
-        this.readyPid = this.pid;
-        return;
-      } catch (error) {
-        cause = error;
-      }
-      if (over || performance.now() > until) throw new AppError('backend_error', 'The database server did not start; server.log of the instance says why.', {}, { cause });
+    while (!isReady(this.data)) {
+      if (over || performance.now() > until) throw new AppError('backend_error', 'The database server did not start; server.log of the instance says why.');
       await delay(2);
     }
+    this.readyPid = this.pid;
   }
 }

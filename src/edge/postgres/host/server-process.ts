@@ -21,6 +21,19 @@ export function postmasterOf(data: string): number | null {
   }
 }
 
+/**
+ * Whether the postmaster takes connections: it says so in the eighth line of postmaster.pid (src/include/utils/pidfile.h),
+ * which is what pg_ctl waits for. Asking by connecting would fork a backend every time, just when the server needs the CPU.
+ */
+export function isReady(data: string): boolean {
+  try {
+    const lines = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');
+    return lines[7]?.trim() === 'ready' && standsIn(Number(lines[0]), data);
+  } catch {
+    return false;
+  }
+}
+
 export type ServerStart = { binaries: string; data: string; log: string; owner: Owner | null; modest: boolean };
 
 /**
