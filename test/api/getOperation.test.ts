@@ -86,3 +86,11 @@ test('needs a session', async () => {
   const { id } = await api.accept();
   expect(await api.get(`/projects/default/operations/${id}`, { as: null })).toMatchObject({ status: 401, body: { code: 'unauthenticated' } });
 });
+
+test('a drain answers everyone who waits at once with what is known', async () => {
+  const { id } = await api.accept();
+  const poll = api.get(`/projects/default/operations/${id}?wait=30`);
+  await api.get(`/projects/default/operations/${id}`);
+  api.watch.close();
+  expect((await poll).body['operation']).toMatchObject({ id, state: 'pending' });
+}, 20_000);
