@@ -1,5 +1,6 @@
 /** Exports are public names: they change only behind patched(), and each has a recorded history in test/workflows/histories. */
 export { reconcile } from './system/reconcile';
+export { advancePostgresLifecycle } from './postgres/advance-postgres-lifecycle';
 export { deletePostgres } from './postgres/delete-postgres';
 export { provisionPostgres } from './postgres/provision-postgres';
 export { deleteOrganization } from './identity/delete-organization';

@@ -1,4 +1,5 @@
 import { createDeleteActivities } from './delete';
+import { createLifecycleActivities } from './lifecycle';
 import { createProvisionActivities } from './provision';
 import type { PostgresActivityDeps } from './work';
 
@@ -7,5 +8,5 @@ export type PostgresActivities = ReturnType<typeof createPostgresActivities>;
 
 /** Activities on the queue `postgres`; their names are the steps of the operations. */
 export function createPostgresActivities(deps: PostgresActivityDeps) {
-  return { ...createProvisionActivities(deps), ...createDeleteActivities(deps) };
+  return { ...createProvisionActivities(deps), ...createDeleteActivities(deps), ...createLifecycleActivities(deps) };
 }

@@ -23,6 +23,7 @@ import type { Address, Trust } from './view';
 
 export { countUndeleted as countServices } from './store/services';
 export { markDeleted, requestDeletion } from './deletion';
+export { markPurged } from './lifecycle';
 export { markAvailable, markProvisionFailed, type ProvisionFailure } from './provisioning';
 
 /** Where customers connect and how they know it is us; null where a service is reached on its own server. */

@@ -12,4 +12,5 @@ export const scheduleIds = {
   reconcile: 'system-reconcile',
   expireIdentity: 'identity-expire-identity',
   verifyAudit: 'identity-verify-audit',
+  postgresLifecycle: 'postgres-lifecycle',
 } as const;
