@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { webhookSecret } from './core/webhook-signature';
 import { queues } from './temporal/queues';
 import { z } from 'zod';
 
@@ -72,6 +73,7 @@ const schema = z.object({
 
   BILLING_PROVIDER: z.enum(['ledger']).default('ledger').describe('who collects money; ledger: nobody but us'),
   BILLING_CURRENCY: z.string().regex(/^[A-Z]{3}$/).default('USD').describe('ISO 4217'),
+  LEDGER_WEBHOOK_SECRETS: list.pipe(z.array(z.string().regex(webhookSecret, 'must be whsec_ and at least 24 bytes in base64'))).default([]).describe('who may tell of payments and credits (whsec_…, comma-separated); none: nobody'),
   BILLING_TAX_PERCENT: z.string().regex(/^\d{1,3}(\.\d{1,4})?$/, 'must be a decimal, like 19 or 8.1').default('0').describe('one tax line on every invoice, in percent'),
   BILLING_MIN_INVOICE_MINOR: count(0, 1_000_000_000).default(50).describe('below this nothing is due and the sum is carried to the next invoice'),
   BILLING_GRACE_HOURS: count(0, 240).default(24).describe('how long after its end a period still takes usage'),

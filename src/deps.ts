@@ -1,7 +1,10 @@
 import { join } from 'node:path';
 import { captureMailer, smtpMailer } from './adapters/mail-transport/account-mailers';
+import { createLedgerProvider } from './adapters/billing-provider/ledger';
 import { EmbeddedBackend } from './adapters/postgres-backend/embedded';
 import { pgCustomer } from './adapters/postgres-customer/pg';
+import type { BillingProvider } from './billing/ports';
+import { readBooks } from './billing/store/ledger';
 import type { Config } from './config';
 import { systemClock, type Clock } from './core/clock';
 import { Cursors } from './core/cursor';
@@ -77,6 +80,7 @@ export function openApi(core: CoreDeps): AppDeps {
     ...core, engine, temporal, mailDispatcher, productDeletions, appendAudit,
     startAccountMail: (mailId) => mailDispatcher.start(mailId),
     changePlan: {},
+    billingProvider: billingProviderOf(core),
     publicGateway: publicGatewayOf(core),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),
@@ -90,6 +94,13 @@ export function openApi(core: CoreDeps): AppDeps {
     recordDenial: (denial) => recordDenial(db, { ...denial, target: null }),
     observe: ({ operation, method, status, seconds }) => core.metrics.httpRequestSeconds.observe({ operation, method, status: String(status) }, seconds),
   };
+}
+
+/** One switch per port: who collects the money. */
+function billingProviderOf({ config, db }: CoreDeps): BillingProvider {
+  switch (config.BILLING_PROVIDER) {
+    case 'ledger': return createLedgerProvider({ readInvoice: (ref) => readBooks(db.prisma, ref) });
+  }
 }
 
 /** What activities, relay and reconcile need in the worker process. */

@@ -6,6 +6,7 @@ import { operationsOf, orgPrefix, Reply, type RateRule } from '../http/operation
 import { operationSchema, viewOperation } from '../operations/view';
 import { acceptPlanChange, previewPlanChange } from './change-plan';
 import { previewStatement } from './invoices';
+import { applyEvent, receiveEvent } from './provider-events';
 import { readInvoice, readInvoices, readLedger, readPlans, readQuotas, readSpendLimit, readSubscription, readSubscriptions, readUse, type Scope } from './reading';
 import {
   accountSchema, changePlanBody, changePreviewSchema, invoiceSchema, invoicesQuery, ledgerEntrySchema, metrics, overageBody, planSchema, plansQuery, quotaSchema,
@@ -17,7 +18,7 @@ import { viewAccount, viewLedgerEntry, viewPreview } from './view';
 
 export type { BillingDeps } from './service';
 
-const { project } = operationsOf<BillingDeps>();
+const { project, signed } = operationsOf<BillingDeps>();
 const tag = 'Billing';
 
 /** `{P}/billing/…`, and the same without a project: what belongs to the organisation answers alike under both. */
@@ -139,10 +140,21 @@ const setSpendLimit = project('billing:manage')({
   }),
 });
 
+const receiveBillingEvent = signed({
+  id: 'receiveBillingEvent', method: 'post', path: '/api/billing/provider-events/:provider', summary: 'Take an event of the payment provider', tag,
+  description: 'The ledger takes Standard Webhooks of `payment.recorded`, `payment.failed` and `credit.granted`. An event has its effect once, in whatever order and however often it comes.',
+  bodyMaxBytes: 1_048_576, answer: z.object({ received: z.literal(true), duplicate: z.boolean() }), errors: ['not_found', 'invalid_json'],
+  async handle({ deps, params: { provider }, request, transact }) {
+    const { billingProvider, config, clock } = deps;
+    const event = receiveEvent(billingProvider, config.LEDGER_WEBHOOK_SECRETS, { provider, raw: request.rawBody, headers: request.headers, now: clock.now() });
+    return transact(async (tx) => ({ received: true as const, ...await applyEvent(tx, provider, event) }));
+  },
+});
+
 /** `preview` stands before `:invoiceId`: the router takes the first that fits. */
 export const billingOperations = [
   listPlans, listQuotas, listSubscriptions, getSubscription, updateSubscription, changePlan, listUsage, previewInvoice, listInvoices, getInvoice,
-  listLedgerEntries, getBillingAccount, getSpendLimit, setSpendLimit,
+  listLedgerEntries, getBillingAccount, getSpendLimit, setSpendLimit, receiveBillingEvent,
 ];
 
 const whole = { nextCursor: null, hasMore: false };

@@ -11,6 +11,7 @@ export interface BillingProvider {
   /** The invoice stands at the provider with exactly our amounts. */
   finalizeInvoice(invoice: FinalInvoice, customerRef: string): Promise<{ ref: string; url: string | null }>;
   voidInvoice(ref: string): Promise<void>;
+  /** Errors: `not_found`. */
   readInvoice(ref: string): Promise<ProviderInvoice>;
   pushUsage(batch: readonly UsageDelta[]): Promise<{ identifier: string; accepted: boolean; reason?: string }[]>;
   /** Whether the raw bytes were signed with one of the secrets, not long ago. Constant in time; never throws. */

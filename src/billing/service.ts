@@ -21,11 +21,13 @@
  */
 import type { Config } from '../config';
 import type { Cause } from '../core/caller';
+import type { Clock } from '../core/clock';
 import type { Cursors } from '../core/cursor';
 import { AppError, invalid, notFound } from '../core/errors';
 import type { Id } from '../core/ids';
 import type { Database, Db } from '../db/client';
 import type { Tx } from '../db/transaction';
+import type { BillingProvider } from './ports';
 import { counterName, isPerPlan, productOf, refusalOf, startsAtCreation, trialDaysMax } from './rules';
 import type { Product } from './schemas';
 import type { OperationRow } from '../operations/store';
@@ -50,12 +52,14 @@ export type { UsageFact };
 export interface BillingDeps {
   readonly db: Database;
   readonly cursors: Cursors;
-  readonly config: Pick<Config, 'BILLING_GRACE_HOURS' | 'RATE_USAGE_PER_MINUTE' | 'RATE_CHANGE_PLAN_PER_HOUR'>;
+  readonly config: Pick<Config, 'BILLING_GRACE_HOURS' | 'LEDGER_WEBHOOK_SECRETS' | 'RATE_USAGE_PER_MINUTE' | 'RATE_CHANGE_PLAN_PER_HOUR'>;
   /** Of identity/service: identity asks billing for limits, so billing cannot import it. */
   appendAudit(tx: Tx, facts: {
     orgId: Id<'org'>; projectId: Id<'prj'> | null; cause: Cause; outcome: 'done'; target: { type: string; id: string };
     changes: readonly { field: string; from: unknown; to: unknown }[];
   }): void;
+  readonly billingProvider: BillingProvider;
+  readonly clock: Clock;
   /** How the products bring a resource to another plan. */
   readonly changePlan: Partial<Record<Product, ChangePlan>>;
 }

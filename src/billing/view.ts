@@ -2,7 +2,8 @@ import type { z } from 'zod';
 import type { Line, Statement } from './rules';
 import { planCodes, type accountSchema, type invoiceSchema, type ledgerEntrySchema, type lineSchema, type planSchema, type subscriptionSchema } from './schemas';
 import type { AccountRow, PeriodRow } from './store/accounts';
-import type { InvoiceRow, LedgerRow, LineRow } from './store/invoices';
+import type { InvoiceRow, LineRow } from './store/invoices';
+import type { LedgerRow } from './store/ledger';
 import type { PlanRow } from './store/plans';
 import type { SubscriptionRow } from './store/subscriptions';
 

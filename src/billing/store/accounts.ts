@@ -21,6 +21,10 @@ export async function readAccount(db: Db, orgId: string): Promise<AccountRow> {
   return row;
 }
 
+export async function hasAccount(db: Db, orgId: string): Promise<boolean> {
+  return (await rows(db, 'select 1 from billing_account where org_id = $1', orgId)).length === 1;
+}
+
 /** Whoever may raise what is committed holds the account until the commit; answers its spend limit. */
 export async function lockSpendLimit(tx: Tx, orgId: string): Promise<bigint | null> {
   const [row] = await rows<{ limitMinor: bigint | null }>(tx, `select spend_limit_minor as "limitMinor" from billing_account where org_id = $1 for update`, orgId);

@@ -116,16 +116,3 @@ export function readLines(db: Db, invoiceIds: readonly string[]): Promise<LineRo
       amount_minor as "amountMinor", basis
     from invoice_line where invoice_id = any($1::text[]) order by invoice_id, number`, invoiceIds);
 }
-
-export type LedgerRow = {
-  id: string; kind: 'charge' | 'payment' | 'credit' | 'refund' | 'adjustment'; amountMinor: bigint; invoiceId: string | null;
-  refType: string; refId: string; note: string; createdAt: Date;
-};
-
-/** Newest first. */
-export function listLedger(db: Db, orgId: string, after: PageKey | null, limit: number): Promise<LedgerRow[]> {
-  return rows<LedgerRow>(db, `
-    select id, kind, amount_minor as "amountMinor", invoice_id as "invoiceId", ref_type as "refType", ref_id as "refId", note, created_at as "createdAt"
-    from ledger_entry where org_id = $1 and ($2::timestamptz is null or (created_at, id) < ($2::timestamptz, $3)) order by created_at desc, id desc limit $4`,
-  orgId, after?.[0] ?? null, after?.[1] ?? null, limit);
-}
