@@ -16,8 +16,8 @@ export type ZoneChangeSet = {
   remove: { name: string; type: RrType }[];
 };
 
-/** What became of a change set: taken; not newer than what is there; or based on a version that is not there. */
-export type ApplyOutcome = 'applied' | 'stale' | 'gap';
+/** What became of a change set: taken; not newer than what is there; based on a version that is not there; or impossible to answer from. */
+export type ApplyOutcome = 'applied' | 'stale' | 'gap' | 'refused';
 
 /** Where an authoritative server learns of zones (contract dns.md §6.3). */
 export interface ZoneFeed {

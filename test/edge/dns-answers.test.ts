@@ -125,14 +125,14 @@ describe('requests that are not plain queries', () => {
   test('unknown EDNS options are ignored, broken ones are not', () => {
     const store = new ZoneStore();
     store.apply(fullZone('example.com', ['@ A 300 192.0.2.1']));
-    const responder = new Responder(store, { keyOf: () => undefined, nowSeconds: () => 0 });
+    const responder = new Responder(store, { keyOf: () => undefined, nowSeconds: () => 0, onFault: (error) => { throw error; } });
     const withOptions = (options: readonly number[]): Buffer => Buffer.concat([query.subarray(0, query.length - 2), Buffer.from([0, options.length, ...options])]);
     expect(rcodeOf(responder.respond(withOptions([0xff, 0xfe, 0, 2, 1, 2]), 'udp')?.octets ?? Buffer.alloc(4))).toBe(0);
     expect(rcodeOf(responder.respond(withOptions([0xff, 0xfe, 0, 9, 1, 2]), 'udp')?.octets ?? Buffer.alloc(4))).toBe(1);
   });
 
   test('what is too short or an answer itself is not answered', () => {
-    const responder = new Responder(new ZoneStore(), { keyOf: () => undefined, nowSeconds: () => 0 });
+    const responder = new Responder(new ZoneStore(), { keyOf: () => undefined, nowSeconds: () => 0, onFault: (error) => { throw error; } });
     expect(responder.respond(Buffer.alloc(11), 'udp')).toBeNull();
     expect(responder.respond(changed(2, [0x80]), 'udp')).toBeNull();
   });
@@ -151,7 +151,7 @@ test('answers are those of a second, naive implementation, whatever the zone', (
     const zone = fullZone('example.com', withoutConflicts(written));
     const store = new ZoneStore();
     store.apply(zone);
-    const responder = new Responder(store, { keyOf: () => undefined, nowSeconds: () => 0 });
+    const responder = new Responder(store, { keyOf: () => undefined, nowSeconds: () => 0, onFault: (error) => { throw error; } });
     for (const [relative, type] of [...asked, ...asked]) {
       const question = relative === '@' ? 'example.com' : `${relative}.example.com`;
       const response = responder.respond(queryFor(question, type), 'tcp');

@@ -14,7 +14,7 @@ const diff = (fromVersion: number, replace: readonly string[], remove: ZoneChang
   zoneId, domain: 'example.com', version: fromVersion + 1, fromVersion, serial: fromVersion + 1, kind: 'diff', replace: rrsets('example.com', replace), remove,
 });
 const asker = (store: ZoneStore) => {
-  const responder = new Responder(store, { keyOf: () => undefined, nowSeconds: () => 0 });
+  const responder = new Responder(store, { keyOf: () => undefined, nowSeconds: () => 0, onFault: (error) => { throw error; } });
   return (name: string, type = 'A'): string => {
     const response = responder.respond(queryFor(name, type, { edns: 1232 }), 'udp');
     const packet = decode(response?.octets ?? Buffer.alloc(0));
@@ -140,7 +140,7 @@ describe('rate limit', () => {
   test('negative answers of a zone count together, answers of a wildcard as well', () => {
     const store = new ZoneStore();
     store.apply(fullZone('example.com', ['*.w A 300 192.0.2.1', 'a A 300 192.0.2.1', 'b A 300 192.0.2.1']));
-    const responder = new Responder(store, { keyOf: () => undefined, nowSeconds: () => 0 });
+    const responder = new Responder(store, { keyOf: () => undefined, nowSeconds: () => 0, onFault: (error) => { throw error; } });
     const keys = (...names: string[]): number => new Set(names.map((name) => responder.respond(queryFor(`${name}.example.com`, 'A'), 'udp')?.limitKey)).size;
     expect([keys('x', 'y', 'z.z'), keys('1.w', '2.w', '3.4.w'), keys('a', 'b')]).toEqual([1, 1, 2]);
   });

@@ -11,6 +11,8 @@ import type { ZoneStore } from './zone-store';
 export type ResponderOptions = {
   keyOf: (name: WireName) => TsigKey | undefined;
   nowSeconds: () => number;
+  /** Told of a mistake of ours that a request has hit; the client gets SERVFAIL. */
+  onFault: (error: unknown) => void;
 };
 
 /** An answer ready to be sent, and what rate limiting counts it as. */
@@ -34,20 +36,15 @@ export class Responder {
 
   constructor(private readonly store: ZoneStore, private readonly options: ResponderOptions) {}
 
-  /** The answer to a request; null for what is dropped: too short, or an answer itself. Never throws. */
+  /** The answer to a request; null for what is dropped: too short, or an answer itself. Never throws: one request ends no server. */
   respond(octets: Buffer, transport: 'udp' | 'tcp'): Response | null {
     if (octets.length < headerLength || ((octets[2] ?? 0) & 0x80) !== 0) return null;
-    const quick = readQuickly(octets);
-    if (!quick) return this.respondSlowly(octets, transport);
-    const room = transport === 'tcp' ? tcpSizeMax : udpRoom(quick.edns);
-    const kind = quick.type * 4 + (quick.edns ? (quick.edns.dnssecOk ? 2 : 1) : 0);
-    const cached = this.cache.get(kind, quick.name);
-    if (cached && cached.octets.length <= room) {
-      cached.zone.counter.queries++;
-      return { octets: respell(cached.octets, octets, quick.questionEnd), limitKey: cached.limitKey };
+    try {
+      return this.respondTo(octets, transport);
+    } catch (error) {
+      this.options.onFault(error);
+      return fault({ id: octets.readUInt16BE(0), flags: octets.readUInt16BE(2), question: null, source: octets, edns: null }, rcodes.SERVFAIL);
     }
-    const head: Head = { id: octets.readUInt16BE(0), flags: octets.readUInt16BE(2), question: readOnlyQuestion(octets), source: octets, edns: quick.edns };
-    return this.answerQuestion(head, room, kind);
   }
 
   /** The request for a zone's transfer in these octets; null when they are anything else or their TSIG fails. */
@@ -63,6 +60,20 @@ export class Responder {
     } catch {
       return null;
     }
+  }
+
+  private respondTo(octets: Buffer, transport: 'udp' | 'tcp'): Response {
+    const quick = readQuickly(octets);
+    if (!quick) return this.respondSlowly(octets, transport);
+    const room = transport === 'tcp' ? tcpSizeMax : udpRoom(quick.edns);
+    const kind = quick.type * 4 + (quick.edns ? (quick.edns.dnssecOk ? 2 : 1) : 0);
+    const cached = this.cache.get(kind, quick.name);
+    if (cached && cached.octets.length <= room) {
+      cached.zone.counter.queries++;
+      return { octets: respell(cached.octets, octets, quick.questionEnd), limitKey: cached.limitKey };
+    }
+    const head: Head = { id: octets.readUInt16BE(0), flags: octets.readUInt16BE(2), question: readOnlyQuestion(octets), source: octets, edns: quick.edns };
+    return this.answerQuestion(head, room, kind);
   }
 
   private respondSlowly(octets: Buffer, transport: 'udp' | 'tcp'): Response {

@@ -65,9 +65,10 @@ type Bound = { host: string; port: number; close(): Promise<void> };
 async function bindAll(options: DnsServerOptions, store: ZoneStore): Promise<Bound[]> {
   const { log, nowMs } = options;
   const keys = new Map<WireName, TsigKey>(options.transfer.keys.map((key) => [key.name, key]));
-  const responder = new Responder(store, { keyOf: (name) => keys.get(name), nowSeconds: () => Math.floor(nowMs() / 1000) });
+  const onFault = (error: unknown): void => log.error({ err: error }, 'DNS request failed');
+  const responder = new Responder(store, { keyOf: (name) => keys.get(name), nowSeconds: () => Math.floor(nowMs() / 1000), onFault });
   const limiter = new RateLimiter(options.rateLimit, nowMs);
-  const service = { responder, transfer: transferFrom(store, options.transfer.allow) };
+  const service = { responder, transfer: transferFrom(store, options.transfer.allow), onFault };
   const connections = new ConnectionCount();
   const bound: Bound[] = [];
   try {
@@ -100,7 +101,7 @@ function applied(store: ZoneStore, changes: ZoneChangeSet, log: Log): ApplyOutco
   } catch (error) {
     if (!(error instanceof MalformedDns)) throw error;
     log.error({ err: error, domain: changes.domain, version: changes.version }, 'zone change refused');
-    return 'stale';
+    return 'refused';
   }
 }
 

@@ -5,6 +5,8 @@ import type { Responder, TransferRequest } from './responder';
 export type TcpService = {
   responder: Responder;
   transfer: (request: TransferRequest, address: string) => Iterable<Buffer>;
+  /** Told of a mistake of ours that ended a connection. */
+  onFault: (error: unknown) => void;
 };
 
 const idleMs = 10_000;
@@ -31,8 +33,13 @@ export class TcpConversation {
     this.socket.once('close', () => clearTimeout(this.idle));
     this.socket.on('data', (chunk: Buffer) => {
       this.waiting = this.waiting.length === 0 ? chunk : Buffer.concat([this.waiting, chunk]);
-      if (!this.busy) void this.work();
+      if (!this.busy) this.work().catch((error: unknown) => this.giveUp(error));
     });
+  }
+
+  private giveUp(error: unknown): void {
+    this.service.onFault(error);
+    this.socket.destroy();
   }
 
   private async work(): Promise<void> {

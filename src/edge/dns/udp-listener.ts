@@ -25,22 +25,18 @@ export async function listenUdp(at: { host: string; port: number }, serve: { res
   return { port: socket.address().port, close: () => new Promise((resolve) => socket.close(() => resolve())) };
 }
 
+/** Without a callback: an answer that cannot be sent is like one lost on the way. */
 function answer(socket: Socket, octets: Buffer, from: RemoteInfo, { responder, limiter }: { responder: Responder; limiter: RateLimiter }): void {
   const response = from.port === 0 ? null : responder.respond(octets, 'udp');
   if (!response) return;
   const verdict = limiter.judge(from.address, response.limitKey);
   if (verdict === 'drop') return;
-  socket.send(verdict === 'send' ? response.octets : truncate(response.octets), from.port, from.address, ignore);
+  socket.send(verdict === 'send' ? response.octets : truncate(response.octets), from.port, from.address);
 }
 
 /** Addresses we answer to need no look-up; Node's own would cost a turn of the event loop for each. */
 function asItStands(family: 4 | 6) {
   return (address: string, _options: unknown, done: (error: Error | null, address: string, family: number) => void): void => done(null, address, family);
-}
-
-/** An answer that cannot be sent is like one lost on the way. */
-function ignore(): void {
-  return;
 }
 
 /** Room for bursts; systems that allow less keep their own. */
