@@ -38,7 +38,7 @@ async function jest(temporal) {
 try {
   await prepare();
   const { findTemporalBinary } = createRequire(import.meta.url)(join(root, 'dist/src/dev/temporal-binary.js'));
-  const temporal = await step('Finding a Temporal server', () => findTemporalBinary({ env: process.env, root, say }));
+  const temporal = await findTemporalBinary({ env: process.env, root, say });
   if (jestArguments.length === 0) {
     await Promise.all([
       check('Checking types', ['node_modules/typescript/bin/tsc', '--noEmit']),

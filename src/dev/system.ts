@@ -65,9 +65,10 @@ export class System {
     if (DATABASE_URL) await step('Waiting for the database', () => untilReachable(DATABASE_URL));
     await step('Applying migrations', () => migrate(databaseUrl, join(this.options.root, 'prisma/migrations')));
     const env = this.childEnvironment(databaseUrl);
-    const withoutTemporal = children.filter(({ name }) => name !== 'worker').map((child) => this.startOne(child, env));
-    const worker = temporal.then(() => Promise.all(children.filter(({ name }) => name === 'worker').map((child) => this.startOne(child, env))));
-    await step('Starting the processes', () => Promise.all([...withoutTemporal, worker]));
+    const startAll = (chosen: readonly (typeof children)[number][]) => Promise.all(chosen.map((child) => this.startOne(child, env)));
+    const others = step('Starting the processes', () => startAll(children.filter(({ name }) => name !== 'worker')));
+    const worker = temporal.then(() => step('Starting the worker', () => startAll(children.filter(({ name }) => name === 'worker'))));
+    await Promise.all([others, worker]);
     await step('Waiting until the API is ready', () => untilReady(`http://${formatAddress(this.options.addresses.api)}/readyz`));
   }
 
@@ -112,7 +113,7 @@ export class System {
   private async startTemporal(): Promise<void> {
     const { addresses, config, given, installation, root, say, log } = this.options;
     if (config.TEMPORAL_ADDRESS) return step('Preparing Temporal', () => this.prepareTemporal(config.TEMPORAL_ADDRESS ?? '', log));
-    const binary = await step('Finding a Temporal server', () => findTemporalBinary({ env: given, root, say }));
+    const binary = await findTemporalBinary({ env: given, root, say });
     const dbFile = join(installation.dir, 'temporal', 'temporal.db');
     await mkdir(join(dbFile, '..'), { recursive: true, mode: 0o700 });
     const logFile = join(this.logDir, 'temporal.log');

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { access, chmod, constants, mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { access, chmod, constants, mkdir, mkdtemp, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -46,6 +46,8 @@ export async function findTemporalBinary(search: TemporalSearch): Promise<string
 }
 
 async function obtain(version: string, cache: string, target: string, { root, env, say }: TemporalSearch): Promise<void> {
+  // Only the holder of the lock comes here: what an interrupted one has left is nobody's.
+  for (const name of await readdir(cache)) if (name.startsWith('new-')) await rm(join(cache, name), { recursive: true, force: true });
   const fresh = await mkdtemp(join(cache, 'new-'));
   const file = join(fresh, 'temporal');
   try {
@@ -101,11 +103,12 @@ async function build({ root, env, say }: TemporalSearch, file: string): Promise<
     packages += text.split('\n').length - 1;
     last = `${last}${text}`.slice(-2_000);
   });
-  const progress = setInterval(() => say(`  … ${Math.round((Date.now() - started) / 1000)} s, ${packages} modules and packages done`), 15_000);
+  const progress = setInterval(() => say(`  … ${Math.round((Date.now() - started) / 1000)} s, ${packages} modules and packages`), 15_000);
   const code = await new Promise<number | string>((resolve) => go.once('error', (error) => resolve(reasonOf(error))).once('close', (status) => resolve(status ?? 1)));
   clearInterval(progress);
   process.off('exit', kill);
-  if (code !== 0) throw new Error(`The Temporal CLI could not be built with Go (${code}). Install Go or set TEMPORAL_BIN or TEMPORAL_ADDRESS.\n${last.trim()}`);
+  if (code === 0) return say(`Building the Temporal CLI: done in ${Math.round((Date.now() - started) / 1000)} s`);
+  throw new Error(`The Temporal CLI could not be built with Go (${code}). Install Go or set TEMPORAL_BIN or TEMPORAL_ADDRESS.\n${last.trim()}`);
 }
 
 /** Another clone may be fetching the same version right now: its result is ours too. */
