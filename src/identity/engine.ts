@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import { runWithTransaction } from '@better-auth/core/context';
 import { APIError, betterAuth, type Auth, type BetterAuthOptions } from 'better-auth';
 import { prismaAdapter } from 'better-auth/adapters/prisma';
@@ -6,6 +7,7 @@ import { organization } from 'better-auth/plugins/organization';
 import { createAccessControl } from 'better-auth/plugins/access';
 import type { Config } from '../config';
 import { isId, newId, type Id } from '../core/ids';
+import { Semaphore } from '../core/keyed-queue';
 import type { Database } from '../db/client';
 import type { Tx } from '../db/transaction';
 import { sessionCookieName } from './cookie';
@@ -96,10 +98,14 @@ type Context = Awaited<Auth['$context']>;
 type InternalAdapter = Context['internalAdapter'];
 type Joined = <T>(tx: Tx, work: (adapter: InternalAdapter) => Promise<T>) => Promise<T>;
 
+/** scrypt keeps a core and a thread of Node's pool busy: one of each is left to everybody else (docs/decisions/0022). */
+const hashers = new Semaphore(Math.max(1, availableParallelism() - 1));
+
 function passwordCalls(context: Promise<{ password: Pick<Context['password'], 'hash' | 'verify'>; internalAdapter: InternalAdapter }>) {
   return {
     async hashPassword(password: string): Promise<string> {
-      return (await context).password.hash(password);
+      const { password: hashing } = await context;
+      return hashers.run(() => hashing.hash(password));
     },
 
     /** The user and the hash that matched; null for an unknown address and a wrong password, after the same work. */
@@ -108,10 +114,10 @@ function passwordCalls(context: Promise<{ password: Pick<Context['password'], 'h
       const found = await internalAdapter.findUserByEmail(email, { includeAccounts: true });
       const hash = found?.accounts.find((account) => account.providerId === 'credential')?.password;
       if (!found || !hash) {
-        await hashing.hash(password);
+        await hashers.run(() => hashing.hash(password));
         return null;
       }
-      return await hashing.verify({ hash, password }) ? { userId: known('usr', found.user.id), hash } : null;
+      return await hashers.run(() => hashing.verify({ hash, password })) ? { userId: known('usr', found.user.id), hash } : null;
     },
   };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { systemCause } from '../core/caller';
 import { AppError, notFound } from '../core/errors';
+import { Semaphore } from '../core/keyed-queue';
 import { digest } from '../core/secrets';
 import { execute, rows, type Db } from '../db/client';
 import { violates } from '../db/errors';
@@ -21,18 +22,13 @@ const setupTokenHours = 24;
  * Errors: `not_found` once set up, `invalid_credentials` for a token that is not valid.
  */
 export function setUp(deps: IdentityDeps, asked: Asked, given: SetUp): Promise<Made> {
-  return inTurn(() => setUpOnce(deps, asked, given));
+  return turns.run(() => setUpOnce(deps, asked, given));
 }
-
-type Made = { user: UserRow; org: OrgRow; project: ProjectRow; cookie: string };
-let turn: Promise<unknown> = Promise.resolve();
 
 /** One after another in this process: who comes second hashes nothing and holds no connection while it waits. */
-function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const mine = turn.then(work);
-  turn = mine.catch(() => undefined);
-  return mine;
-}
+const turns = new Semaphore(1);
+
+type Made = { user: UserRow; org: OrgRow; project: ProjectRow; cookie: string };
 
 async function setUpOnce(deps: IdentityDeps, asked: Asked, given: SetUp): Promise<Made> {
   await requireToken(deps.db.prisma, given.token); // before anything is hashed

@@ -1,3 +1,4 @@
+import { createResetLink } from '../../src/identity/service';
 import { cookieOf, withIdentityApi, type Answer } from '../support/identity-api';
 
 const api = withIdentityApi();
@@ -49,6 +50,15 @@ test('an expired token, one of another purpose and one nobody issued are the sam
   const answers = [await confirm(expired), await confirm(other), await confirm('nonsense')].map(plain);
   expect(answers[0]).toMatchObject({ status: 400, body: { code: 'invalid_token' } });
   expect(answers).toEqual([answers[0], answers[0], answers[0]]);
+});
+
+test('the operator’s link (user:reset-link) works once, and is told apart from a mailed one in the audit', async () => {
+  const ann = await api.person();
+  const link = await createResetLink(api.deps, ann.email.toUpperCase());
+  expect(await confirm(new URL(link ?? '').searchParams.get('token') ?? '')).toMatchObject({ status: 200 });
+  expect(await createResetLink(api.deps, 'nobody@people.test')).toBeNull();
+  const { rows } = await api.database.pool.query(`select actor_kind from audit_entry where action = 'createResetLink' and target_id = $1`, [ann.userId]);
+  expect(rows).toEqual([{ actor_kind: 'system' }]);
 });
 
 test('three reset mails an hour go to one account', async () => {

@@ -1,6 +1,5 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Transporter } from 'nodemailer';
 import { AppError } from '../../core/errors';
 import type { AccountMailer, AccountMailMessage } from '../../identity/ports';
 
@@ -48,8 +47,10 @@ function isFinal(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'responseCode' in error && typeof error.responseCode === 'number' && error.responseCode >= 500;
 }
 
+type Sender = { sendMail(mail: ReturnType<typeof fields>): Promise<unknown> };
+
 /** Made when the first mail is sent: loading it costs every start otherwise. */
-function later(make: () => Promise<Transporter>): () => Promise<Transporter> {
-  let made: Promise<Transporter> | undefined;
+function later(make: () => Promise<Sender>): () => Promise<Sender> {
+  let made: Promise<Sender> | undefined;
   return () => (made ??= make());
 }
