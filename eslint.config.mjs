@@ -32,6 +32,8 @@ export default tseslint.config(
       '@typescript-eslint/no-misused-spread': 'off',
       // Temporal's protocol enums are compared with their numbers; a variable set in a callback looks constant to the rule.
       '@typescript-eslint/no-unsafe-enum-comparison': 'off',
+      // Types that declare a class where its shape is enough.
+      '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       '@typescript-eslint/no-unnecessary-condition': 'off',
       '@typescript-eslint/no-unnecessary-type-parameters': 'off',
       '@typescript-eslint/no-deprecated': 'error',
@@ -56,7 +58,7 @@ export default tseslint.config(
       'max-lines': 'off', 'max-lines-per-function': 'off', 'no-restricted-syntax': 'off', 'no-console': 'off',
       '@typescript-eslint/consistent-type-assertions': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off', '@typescript-eslint/no-unsafe-member-access': 'off', '@typescript-eslint/no-unsafe-argument': 'off',
-      '@typescript-eslint/no-explicit-any': 'off', '@typescript-eslint/restrict-plus-operands': 'off', '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
+      '@typescript-eslint/no-explicit-any': 'off', '@typescript-eslint/restrict-plus-operands': 'off', '@typescript-eslint/no-base-to-string': 'off',
       '@typescript-eslint/no-unsafe-return': 'off', '@typescript-eslint/no-unsafe-call': 'off', '@typescript-eslint/no-empty-function': 'off',
     },
   },

@@ -55,7 +55,7 @@ async function main(config: Config): Promise<void> {
     await Promise.all([metrics.close(), core.listener.close()]);
     await core.db.close();
   });
-  const facts = Object.assign({}, ...[...running.values()].map((part) => part.facts));
+  const facts = Object.fromEntries([...running.values()].flatMap((part) => Object.entries(part.facts)));
   core.log.info({ roles, metrics: metrics.address, ...facts }, 'the edge serves');
   announceReady({ metrics: metrics.address, ...facts });
 }

@@ -34,7 +34,7 @@ export async function migrate(url: string, migrationsDir: string): Promise<strin
 
 /** Names of migrations that are in the folder and not in the database; empty when all is applied. Used by /readyz and at start. */
 export async function missingMigrations(client: Pick<pg.Pool, 'query'>, migrationsDir: string): Promise<string[]> {
-  const { rows } = await client.query(`select to_regclass('_prisma_migrations') is not null as exists`);
+  const { rows } = await client.query<{ exists: boolean }>(`select to_regclass('_prisma_migrations') is not null as exists`);
   const applied = rows[0]?.exists ? await appliedMigrations(client) : new Map();
   return (await readMigrations(migrationsDir)).map((migration) => migration.name).filter((name) => !applied.has(name));
 }

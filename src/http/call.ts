@@ -20,7 +20,7 @@ export type Trace = { caller: Caller | null; quotas: Quota[] };
  * One request through the order of api.md §6: authenticate → organisation and project → authorise → rate limit → parse →
  * idempotency → handler. Route, media type and size were settled by the server.
  */
-export async function runOperation<D extends FrameDeps>(deps: D, operation: Operation<D>, request: Request, facts: RequestFacts, trace: Trace): Promise<Answer> {
+export async function runOperation<D extends FrameDeps>(deps: D, operation: Operation<D>, request: Request, { facts, trace }: { facts: RequestFacts; trace: Trace }): Promise<Answer> {
   const params = cleanParams(request.params);
   const { caller, setCookies } = await authenticate(deps.authenticator, operation, facts.headers, params);
   trace.caller = caller;
@@ -152,6 +152,7 @@ function idempotencyScope<D>(operation: Operation<D>, { caller, params, query, b
 
 function ownLimits<D>(deps: D, operation: Operation<D>, { caller, facts, params, body }: Ready): { rule: RateRule; key: string }[] {
   if (!operation.limits) return [];
+  // eslint-disable-next-line @typescript-eslint/no-unsafe-assignment -- authenticate and parse have made caller and body fit
   const limits: { rule: RateRule; key: string }[] = Reflect.apply(operation.limits, operation, [{ deps, caller, ip: clientNetwork(facts.ip), params, body }]);
   return limits;
 }

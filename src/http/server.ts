@@ -129,7 +129,7 @@ function handlersOf<D extends FrameDeps>(deps: D, operation: Operation<D>): Requ
       const { facts, trace } = locals(response);
       const rawBody: unknown = request.body;
       const withBody = { ...facts, operationId: operation.id, rawBody: Buffer.isBuffer(rawBody) ? rawBody : Buffer.alloc(0) };
-      send(response, await runOperation(deps, operation, request, withBody, trace));
+      send(response, await runOperation(deps, operation, request, { facts: withBody, trace }));
     },
   ];
 }

@@ -29,11 +29,11 @@ const gib = 1024 ** 3;
 
 /** Limits of each plan (contract postgres.md §8). */
 export const planLimits: Readonly<Record<Plan, Limits>> = {
-  trial: limits('trial', gib / 2, 10, [16, 2, 64, 256], 60, 5),
-  starter: limits('starter', 2 * gib, 20, [32, 4, 256, 1024], 0, 30),
-  launch: limits('launch', 10 * gib, 60, [128, 4, 1024, 4096], 0, null),
-  growth: limits('growth', 50 * gib, 120, [1024, 8, 4096, 20_480], 0, null),
-  business: limits('business', 250 * gib, 400, [4096, 16, 16_384, 51_200], 0, null),
+  trial: limits('trial', [gib / 2, 10], [16, 2, 64, 256], [60, 5]),
+  starter: limits('starter', [2 * gib, 20], [32, 4, 256, 1024], [0, 30]),
+  launch: limits('launch', [10 * gib, 60], [128, 4, 1024, 4096], [0, null]),
+  growth: limits('growth', [50 * gib, 120], [1024, 8, 4096, 20_480], [0, null]),
+  business: limits('business', [250 * gib, 400], [4096, 16, 16_384, 51_200], [0, null]),
 };
 
 /** Shares of busy workers: nobody waits behind one organisation's many jobs, and paying more gets there sooner. */
@@ -96,8 +96,8 @@ function hmac(key: Buffer, text: string): Buffer {
 }
 
 function limits(
-  plan: Plan, storageBytes: number, connections: number, [sharedBuffersMb, workMemMb, maxWalSizeMb, tempFileLimitMb]: readonly [number, number, number, number],
-  statementTimeoutSeconds: number, idleStopMinutes: number | null,
+  plan: Plan, [storageBytes, connections]: readonly [number, number], [sharedBuffersMb, workMemMb, maxWalSizeMb, tempFileLimitMb]: readonly [number, number, number, number],
+  [statementTimeoutSeconds, idleStopMinutes]: readonly [number, number | null],
 ): Limits {
   return { plan, storageBytes, connections, sharedBuffersMb, workMemMb, maxWalSizeMb, tempFileLimitMb, statementTimeoutSeconds, idleStopMinutes };
 }
