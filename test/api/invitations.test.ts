@@ -6,7 +6,7 @@ describe('with account mail', () => {
   const invite = (path: string, cookie: string, email: string, role = 'member') => api.ask('POST', `${path}/invitations`, { cookie, body: { email, role } });
   const accept = (cookie: string, token: string) => api.ask('POST', '/api/invitations/accept', { cookie, body: { token } });
 
-  test('createInvitation is mailed to the address, listed, and acceptInvitation makes its owner a member with a verified address', async () => {
+  test('createInvitation is mailed to the address, shown by listInvitations, and acceptInvitation makes its owner a member with a verified address', async () => {
     const [ann, bob] = [await api.person('Ann'), await api.person()];
     const org = await api.org(ann);
     const made = await invite(org.path, ann.cookie, bob.email.toUpperCase());
@@ -49,7 +49,7 @@ describe('with account mail', () => {
     expect((await api.ask('GET', `${org.path}/invitations`, { cookie: ann.cookie })).body).toMatchObject({ invitations: [{ status: 'expired' }, { status: 'revoked' }] });
   });
 
-  test('revokeInvitation revokes once; what is settled is in no state to be sent or revoked', async () => {
+  test('revokeInvitation revokes once and resendInvitation sends what is pending; what is settled is in no state to be sent or revoked', async () => {
     const ann = await api.person();
     const org = await api.org(ann);
     const id = idIn((await invite(org.path, ann.cookie, 'gone@people.test')).body['invitation']);
