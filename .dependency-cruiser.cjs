@@ -44,7 +44,7 @@ module.exports = {
       { name, severity: 'error', from: { path: from, pathNot: generated }, to: { path: ours, pathNot: [anyOf(may), anyOf([...may, ...types])].slice(types.length ? 1 : 0) } },
       ...(types.length ? [{ name: `${name}-types`, severity: 'error', from: { path: from, pathNot: generated }, to: { path: anyOf(types), pathNot: anyOf(may), dependencyTypesNot: [typeOnly] } }] : []),
     ]),
-    { name: 'entry-files', comment: 'Nothing imports a process.', severity: 'error', from: {}, to: { path: '^src/(api|worker|edge|dev)[.]ts$' } },
+    { name: 'entry-files', comment: 'Nothing imports a process.', severity: 'error', from: {}, to: { path: '^src/((api|worker|edge|dev)[.]ts$|commands/)' } },
     { name: 'composition', comment: 'Only the processes compose.', severity: 'error', from: { pathNot: '^src/(api|worker|edge|dev)[.]ts$' }, to: { path: '^src/deps[.]ts$', dependencyTypesNot: [typeOnly] } },
     {
       name: 'pure-packages', comment: 'Domain rules run anywhere.', severity: 'error',

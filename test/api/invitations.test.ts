@@ -30,7 +30,7 @@ describe('with account mail', () => {
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 404, 404, 404, 404, 404, 404, 404]);
   });
 
-  test('unknown, used, revoked, expired and replaced tokens are the same 404; another address is 403', async () => {
+  test('unknown, used, revoked, expired and (resendInvitation) replaced tokens are the same 404; another address is 403', async () => {
     const [ann, bob, eve] = [await api.person(), await api.person(), await api.person()];
     const org = await api.org(ann);
     const tokens = ['never-was'];

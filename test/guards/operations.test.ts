@@ -42,6 +42,16 @@ test('a 202 names the operation a client can follow', () => {
   }
 });
 
+test('what is accepted by POST honours Idempotency-Key', () => {
+  expect(routes.filter(({ method, status, idempotent }) => method === 'post' && status === 202 && !idempotent).map(({ id }) => id)).toEqual([]);
+});
+
+test('every resource has an id and says when it was made and changed', () => {
+  const resources = Object.entries(document.components.schemas).filter(([, { properties }]) => typeof properties === 'object' && properties !== null && 'id' in properties);
+  expect(resources.length).toBeGreaterThan(0);
+  for (const [name, { properties }] of resources) expect({ name, properties }).toMatchObject({ properties: { createdAt: { format: 'date-time' }, updatedAt: { format: 'date-time' } } });
+});
+
 test('every list says whether it goes on', () => {
   for (const { operationId, responses } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
     const properties: unknown = responses['200']?.content['application/json'].schema['properties'];
