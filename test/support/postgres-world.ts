@@ -11,7 +11,8 @@ import type { Plan } from '../../src/postgres/rules';
 import { createService } from '../../src/postgres/service';
 import { registerHost } from '../../src/postgres/store/hosts';
 import type { Run } from '../../src/postgres/store/runs';
-import { FakePostgresBackend, FakePostgresCustomer } from './fake-postgres-backend';
+import { FakeBackend } from '../../src/adapters/postgres-backend/fake';
+import { FakePostgresCustomer } from './fake-postgres-customer';
 import { authority, masterKey, testConfig } from './postgres-api';
 import { createTenant, type Tenant } from './tenant';
 
@@ -20,7 +21,7 @@ export interface PostgresWorld {
   readonly database: Database;
   readonly tenant: Tenant;
   readonly region: string;
-  readonly backend: FakePostgresBackend;
+  readonly backend: FakeBackend;
   readonly customer: FakePostgresCustomer;
   readonly secrets: Secrets;
   readonly cancelled: string[];
@@ -46,7 +47,7 @@ export async function createPostgresWorld(database: Database, options: { capacit
   const tenant = await createTenant(database, config.AUTH_SECRET);
   const region = `region-${process.pid}-${++regions}`;
   await registerHost(database.prisma, { name: `host-${region}`, region, backend: 'embedded', capacityBytes: options.capacityBytes ?? 10 ** 12, maxServices: 100 });
-  const backend = new FakePostgresBackend();
+  const backend = new FakeBackend();
   const customer = new FakePostgresCustomer();
   const secrets = new Secrets([masterKey]);
   const cancelled: string[] = [];
@@ -89,7 +90,7 @@ function requestRemoval(database: Database, tenant: Tenant, serviceId: string, p
   });
 }
 
-async function stateOf({ pool }: Database, backend: FakePostgresBackend, serviceId: string): Promise<ServiceState> {
+async function stateOf({ pool }: Database, backend: FakeBackend, serviceId: string): Promise<ServiceState> {
   const { rows: [row] } = await pool.query(`
     select s.status, s.status_reason as "statusReason", s.phase, s.access_open as "accessOpen", s.host_id is not null as placed,
       c.state as credential, c.secret_sealed is not null or c.verifier_sealed is not null as "hasSecret",

@@ -3,29 +3,31 @@ import { AppError } from '../../core/errors';
 import type { InventoryItem, Login, Observation, PostgresBackend, Ref } from '../../postgres/ports';
 import type { AccessMode, Names, Plan } from '../../postgres/rules';
 
-type Method = 'place' | 'ensureInstance' | 'ensureAccess' | 'setLimits' | 'setAccessMode' | 'observe' | 'snapshot' | 'restore' | 'destroy' | 'dropBackup' | 'inventory';
+type Method = 'place' | 'ensureInstance' | 'ensureAccess' | 'setLimits' | 'setAccessMode' | 'destroy';
+export type FakeCall = { method: Method; serviceId: string; generation: number };
 type Instance = { ref: string; plan: Plan; systemId: string | null; running: boolean; stopped: boolean; mode: AccessMode; logins: Login[] };
 
-export type FakeOptions = { publicAddress: (names: Names) => { host: string; port: number }; capacityBytes?: number };
+export type FakeOptions = { publicAddress?: (names: Names) => { host: string; port: number }; capacityBytes?: number };
 
 /** A backend in memory, for tests of what stands in front of one. It keeps the promises of the port and passes its suite. */
 export class FakeBackend implements PostgresBackend {
   readonly name = 'embedded';
   readonly can = { idleStop: true, pointInTime: false, createDatabases: true, gateway: true };
-  /** Every call, in order. */
-  readonly calls: { method: Method; serviceId: string | null; generation: number | null }[] = [];
-  private readonly instances = new Map<string, Instance>();
-  private readonly retained = new Map<string, number>();
-  private readonly fences = new Map<string, number>();
+  /** Every call that is to change something, in order. */
+  readonly calls: FakeCall[] = [];
+  /** By service id. */
+  readonly instances = new Map<string, Instance>();
+  /** Bytes kept, by service id. */
+  readonly retained = new Map<string, number>();
+  readonly fences = new Map<string, number>();
+  /** When a pool is said to have proven its members. */
+  provenAt: string | null = null;
+  /** Run inside the call, before or after its effect; what they throw is the call's fault. */
+  before: (call: FakeCall) => Promise<void> | void = () => undefined;
+  after: (call: FakeCall) => Promise<void> | void = () => undefined;
   private readonly reserved = new Map<string, number>();
-  private readonly planned: { method: Method; when: 'before' | 'after'; error: Error }[] = [];
 
-  constructor(private readonly options: FakeOptions) {}
-
-  /** The next call of the method fails: before anything was done, or after all of it was. */
-  failNext(method: Method, error: Error, when: 'before' | 'after' = 'before'): void {
-    this.planned.push({ method, when, error });
-  }
+  constructor(private readonly options: FakeOptions = {}) {}
 
   /** Whether a customer with this verifier would get in now. */
   admits(serviceId: string, login: string, verifier: string): boolean {
@@ -42,7 +44,7 @@ export class FakeBackend implements PostgresBackend {
       const instance = this.bound(r);
       instance.systemId ??= randomBytes(8).readBigUInt64BE().toString();
       Object.assign(instance, { running: true, stopped: false });
-      return { ...this.options.publicAddress(r.names), systemId: instance.systemId };
+      return { ...this.options.publicAddress?.(r.names) ?? { host: 'localhost', port: 1 }, systemId: instance.systemId };
     });
   }
 
@@ -75,20 +77,21 @@ export class FakeBackend implements PostgresBackend {
     });
   }
 
-  observe(r: Ref): Promise<Observation> {
-    return this.call('observe', null, () => {
-      const { running, stopped, mode, logins, systemId } = this.existing(r);
-      const verifiers = running ? Object.fromEntries(logins.filter((login) => login.enabled && mode !== 'blocked').map((login) => [login.name, login.verifier])) : {};
-      return { usedBytes: 33_554_432, compute: running ? 'running' : stopped ? 'stopped' : 'idle', mode, verifiers, metrics: null, newestArchivedWal: null, systemId, provenAt: null };
-    });
+  async observe(r: Ref): Promise<Observation> {
+    const { running, stopped, mode, logins, systemId } = this.existing(r);
+    const open = running && mode !== 'blocked' ? logins.filter((login) => login.enabled) : [];
+    return {
+      usedBytes: 33_554_432, compute: running ? 'running' : stopped ? 'stopped' : 'idle', mode, verifiers: Object.fromEntries(open.map((login) => [login.name, login.verifier])),
+      metrics: null, newestArchivedWal: null, systemId, provenAt: this.provenAt,
+    };
   }
 
-  snapshot(): Promise<never> {
-    return this.call('snapshot', null, () => { throw new AppError('backend_error', 'This backend keeps no backups.'); });
+  async snapshot(): Promise<never> {
+    throw new AppError('backend_error', 'This backend keeps no backups.');
   }
 
-  restore(): Promise<never> {
-    return this.call('restore', null, () => { throw new AppError('restore_unavailable', 'This backend keeps no backups.'); });
+  async restore(): Promise<never> {
+    throw new AppError('restore_unavailable', 'This backend keeps no backups.');
   }
 
   destroy(r: Ref & { retain: boolean }): Promise<void> {
@@ -102,15 +105,15 @@ export class FakeBackend implements PostgresBackend {
     });
   }
 
-  dropBackup(): Promise<void> {
-    return this.call('dropBackup', null, () => undefined);
+  async dropBackup(): Promise<void> {
+    // There are no backups: absent is success.
   }
 
-  inventory(): Promise<InventoryItem[]> {
-    return this.call('inventory', null, () => [
+  async inventory(): Promise<InventoryItem[]> {
+    return [
       ...[...this.instances].map(([serviceId, { ref }]) => ({ instanceRef: ref, serviceId, retained: false })),
       ...[...this.retained.keys()].map((serviceId) => ({ instanceRef: serviceId, serviceId, retained: true })),
-    ]);
+    ];
   }
 
   private bound(r: Ref): Instance {
@@ -130,23 +133,14 @@ export class FakeBackend implements PostgresBackend {
     return instance;
   }
 
-  /** `fenced`: the call is refused when a higher generation was seen; only calls that change something are. */
-  private async call<T>(method: Method, fenced: Ref | null, work: () => T): Promise<T> {
-    this.calls.push({ method, serviceId: fenced?.serviceId ?? null, generation: fenced?.generation ?? null });
-    await this.failAsPlanned(method, 'before');
-    if (fenced) {
-      const highest = this.fences.get(fenced.serviceId) ?? 0;
-      if (fenced.generation < highest) throw new AppError('stale_generation', 'A newer decision about this service has been made.');
-      this.fences.set(fenced.serviceId, fenced.generation);
-    }
-    const result = work();
-    await this.failAsPlanned(method, 'after');
+  private async call<T>(method: Method, { serviceId, generation }: Ref, effect: () => T): Promise<T> {
+    const call = { method, serviceId, generation };
+    this.calls.push(call);
+    await this.before(call);
+    if (generation < (this.fences.get(serviceId) ?? 0)) throw new AppError('stale_generation', 'A newer decision about this service has been made.');
+    this.fences.set(serviceId, generation);
+    const result = effect();
+    await this.after(call);
     return result;
-  }
-
-  private async failAsPlanned(method: Method, when: 'before' | 'after'): Promise<void> {
-    const index = this.planned.findIndex((plan) => plan.method === method && plan.when === when);
-    const [plan] = index < 0 ? [] : this.planned.splice(index, 1);
-    if (plan) throw plan.error;
   }
 }
