@@ -11,6 +11,7 @@ let backend: EmbeddedBackend;
 let gateway: Awaited<ReturnType<typeof startGateway>>;
 let service: TestService;
 const routes = new TestRoutes();
+jest.setTimeout(60_000);
 
 beforeAll(async () => {
   site = await HostSite.make();

@@ -17,6 +17,7 @@ let gateway: Awaited<ReturnType<typeof startGateway>>;
 let service: TestService;
 let other: TestService;
 const routes = new TestRoutes();
+jest.setTimeout(60_000);
 
 beforeAll(async () => {
   site = await HostSite.make();

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -179,6 +179,33 @@ test('a server whose port was taken while it slept wakes at another', async () =
   expect(await rowsOf(gateway.port, service, 'select 1 as one')).toEqual([{ one: 1 }]);
   expect((await recordOf(service)).slot).not.toBe(slot);
   intruder.close();
+  await gateway.drain(0);
+  await host.stop();
+});
+
+test('a directory whose record cannot be understood is left as it is, and the others are served', async () => {
+  const first = await site.start();
+  const [service, damaged] = [await makeService(backend, routes), newService()];
+  await backend.place({ ...damaged.ref, version: '18' });
+  const { id } = await recordOf(damaged);
+  await first.stop();
+  await writeFile(join(site.dataDir, 'instances', id, 'instance.json'), '{"serviceId":');
+  const second = await site.start();
+  expect(await backend.observe(service.ref)).toMatchObject({ compute: 'idle' });
+  expect(await readdir(join(site.dataDir, 'instances', id))).toEqual(['instance.json']);
+  await second.stop();
+});
+
+test('read-only lets in and reads, and writes again when it is lifted', async () => {
+  const host = await site.start();
+  const gateway = await startGateway({ site, routes });
+  const service = await makeService(backend, routes);
+  await rowsOf(gateway.port, service, 'create table kept (n int)');
+  await backend.setAccessMode({ ...service.ref, mode: 'read_only', stop: false });
+  await until(() => rowsOf(gateway.port, service, 'insert into kept values (1)').then(() => false, (error: unknown) => systemCode(error) === '25006'), 'the reload');
+  expect(Array.isArray(await rowsOf(gateway.port, service, 'select n from kept'))).toBe(true);
+  await backend.setAccessMode({ ...service.ref, mode: 'full', stop: false });
+  await until(() => rowsOf(gateway.port, service, 'insert into kept values (1)').then(() => true, () => false), 'the reload');
   await gateway.drain(0);
   await host.stop();
 });

@@ -13,6 +13,7 @@ let intruder: TestService;
 let victim: TestService;
 let session: pg.Client;
 const routes = new TestRoutes();
+jest.setTimeout(60_000);
 
 beforeAll(async () => {
   site = await HostSite.make();

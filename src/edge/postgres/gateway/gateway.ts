@@ -71,7 +71,7 @@ class Gateway {
     await this.table.start();
     const addresses: string[] = [];
     for (const address of this.options.addresses) {
-      const server = createServer({ noDelay: true, keepAlive: true, pauseOnConnect: false }, (socket) => void this.serve(socket));
+      const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }, (socket) => void this.serve(socket));
       addresses.push(...await listen(server, address).then((bound) => {
         this.servers.push(server);
         return [bound];

@@ -2,29 +2,33 @@ import { execFile } from 'node:child_process';
 import { chown, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { cleanEnvironment, endLeftovers } from './server-process';
 import type { Owner, Site } from './site';
 
 const run = promisify(execFile);
 const options = ['-U', 'holdfast_admin', '--auth-local=peer', '--auth-host=scram-sha-256', '--locale-provider=builtin', '--builtin-locale=C.UTF-8',
   '-E', 'UTF8', '--data-checksums', '--wal-segsize=1', '--no-sync'];
 
-/** Programs of ours run with nothing of our own environment: it holds the platform's secrets. */
-export const cleanEnvironment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
-
 /**
  * A new cluster in `data`, owned by `owner`, on disk; answers its system identifier. What a half-finished run left is
  * removed first. A copy of another cluster would be faster and would share that identifier, which backups rely on.
  */
 export async function initialise(site: Site, data: string, owner: Owner | null, inBackground: boolean): Promise<string> {
-  await rm(data, { recursive: true, force: true });
+  await removeCluster(data);
   await mkdir(data, { mode: 0o700 });
   const runner = site.initdbOwner;
   if (runner) await chown(data, runner.uid, runner.gid);
   const [program, before] = inBackground ? ['nice', ['-n', '10', join(site.binaries, 'initdb')]] : [join(site.binaries, 'initdb'), []];
-  await run(program, [...before, '-D', data, ...options], { ...runner, env: cleanEnvironment, cwd: '/', timeout: 40_000 });
+  await run(program, [...before, '-D', data, ...options], { ...runner, env: cleanEnvironment, cwd: data, timeout: 40_000 });
   if (owner) await giveTo(data, owner);
   await syncTree(data);
   return systemIdOf(data);
+}
+
+/** No file of it is left, nor an initdb that a killed host has left behind and that would go on writing. */
+export async function removeCluster(data: string): Promise<void> {
+  await endLeftovers(data);
+  await rm(data, { recursive: true, force: true });
 }
 
 /** Everything below `path` belongs to `owner`. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { planLimits, type Plan } from '../../../postgres/rules';
+import { removeCluster } from './initialise';
 import { Instance } from './instance';
 import { readRecord, writeRecord, type InstanceRecord } from './record';
 import type { Site } from './site';
@@ -25,9 +26,10 @@ export class InstanceSet {
     const set = new InstanceSet(site);
     await rm(site.trash, { recursive: true, force: true });
     await mkdir(site.trash, { mode: 0o700 });
-    for (const id of await readdir(site.instances)) await set.adopt(id);
+    for (const id of await readdir(site.instances)) await set.orLeft(id, () => set.adopt(id));
     for (const serviceId of await readdir(site.retained)) {
-      set.retainedPlans.set(serviceId, (await readRecord(join(site.retained, serviceId)))?.plan ?? null);
+      set.retainedPlans.set(serviceId, null);
+      await set.orLeft(serviceId, async () => set.retainedPlans.set(serviceId, (await readRecord(join(site.retained, serviceId)))?.plan ?? null));
     }
     return set;
   }
@@ -96,10 +98,16 @@ export class InstanceSet {
     if (serviceId) this.byService.delete(serviceId);
   }
 
+  /** What cannot be understood may hold somebody's data: it is left as it is, and the others are served. */
+  private async orLeft(name: string, read: () => Promise<unknown>): Promise<void> {
+    await read().catch((error: unknown) => this.site.log.error({ err: error, directory: name }, 'an instance directory could not be read and was left alone'));
+  }
+
   private async adopt(id: string): Promise<void> {
     const directory = join(this.site.instances, id);
     const record = await readRecord(directory);
     if (!record || (record.serviceId === null && record.systemId === null)) {
+      await removeCluster(join(directory, 'data'));
       await rm(directory, { recursive: true, force: true });
       return;
     }

@@ -19,12 +19,10 @@ const schema = z.object({
 });
 export type InstanceRecord = z.infer<typeof schema>;
 
-/** Null for a directory without a readable record: something that was never finished. */
+/** Null for a directory without a record, in which nothing was begun. Errors: a record that cannot be understood. */
 export async function readRecord(directory: string): Promise<InstanceRecord | null> {
   const text = await readFileIfAny(join(directory, 'instance.json'));
-  if (text === null) return null;
-  const parsed = schema.safeParse(JSON.parse(text));
-  return parsed.success ? parsed.data : null;
+  return text === null ? null : schema.parse(JSON.parse(text));
 }
 
 export function writeRecord(directory: string, record: InstanceRecord): Promise<void> {

@@ -3,10 +3,12 @@ import { closeSync, openSync, readFileSync, readdirSync, readlinkSync, writeFile
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { cleanEnvironment } from './initialise';
 import type { Owner } from './site';
 
 const pollMs = 2;
+
+/** Programs of ours run with nothing of our own environment: it holds the platform's secrets. */
+export const cleanEnvironment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
 /**
  * The postmaster of a data directory; null when none runs. postmaster.pid alone proves nothing after a crash, since pids
