@@ -19,7 +19,7 @@ import {
 } from './store/users';
 
 /** From where and in which request somebody asks. */
-export type Asked = { cause: Cause; ip: string; userAgent: string | null; orgId?: Id<'org'> };
+export type Asked = { cause: Cause; ip: string; userAgent: string | null };
 export type SignedIn = { user: UserRow; session: SessionRow; memberships: MembershipRow[]; cookie: string };
 
 /**
@@ -47,10 +47,10 @@ export function refuseSignIn(tx: Tx, cause: Cause, userId: string | null, error:
 }
 
 /** A new session, the oldest beyond twenty ended, one audit entry. The user's row is locked or new. */
-export async function beginSession(deps: IdentityDeps, tx: Tx, user: UserRow, asked: Asked): Promise<SignedIn> {
+export async function beginSession(deps: IdentityDeps, tx: Tx, user: UserRow, asked: Asked & { joined?: Id<'org'> }): Promise<SignedIn> {
   const { id, token } = await deps.engine.createSession(tx, user.id, asked);
   await endSurplusSessions(tx, user.id);
-  auditOwn(tx, { ...asked, user }, { type: 'session', id });
+  auditOwn(tx, { cause: asked.cause, user, orgId: asked.joined ?? null }, asked.joined ? { type: 'member', id: user.id } : { type: 'session', id });
   const session = await getSession(tx, deps.config, id);
   if (!session) throw new Error('The session row was not written.');
   const cookie = sessionCookie(token, deps.config.AUTH_SECRET, deps.config.SESSION_IDLE_DAYS * 86_400);
@@ -108,7 +108,7 @@ async function createAccount(deps: IdentityDeps, tx: Tx, asked: Asked, given: Si
   }
   const accepted = await takeUpInvitation(deps, tx, given.invitationToken, user);
   if (!accepted) throw invitationNeeded();
-  return beginSession(deps, tx, user, { ...asked, orgId: accepted.orgId });
+  return beginSession(deps, tx, user, { ...asked, joined: accepted.orgId });
 }
 
 /** Errors: `forbidden` (invitation). */

@@ -10,7 +10,7 @@ import type { By, IdentityDeps } from './deps';
 import { requireRank } from './members';
 import {
   closePendingInvitations, countMembers, countPendingInvitations, findInvitation, getMember, insertInvitation, insertMember, isMemberAddress,
-  lockInvitation, renewInvitation, settleInvitation,
+  lockInvitation, pendingRole, renewInvitation, settleInvitation,
 } from './store/members';
 import { getOrg, lockOrg, type InvitationRow, type MemberRow, type OrgRow } from './store/orgs';
 import { limitReached } from './orgs';
@@ -28,6 +28,8 @@ export async function invite(deps: IdentityDeps, tx: Tx, { caller, cause }: By<O
   if (!org) throw notFound('Organisation');
   await requireRank(tx, caller, given.role);
   if (await isMemberAddress(tx, org.id, given.email)) throw new AppError('already_member', 'This address belongs to a member already.');
+  const replaced = await pendingRole(tx, org.id, given.email);
+  if (replaced) await requireRank(tx, caller, replaced);
   await closePendingInvitations(tx, org.id, given.email);
   const pending = await countPendingInvitations(tx, org.id);
   if (pending >= deps.config.LIMIT_PENDING_INVITATIONS) throw limitReached('invitations', deps.config.LIMIT_PENDING_INVITATIONS, pending);

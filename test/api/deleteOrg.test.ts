@@ -13,7 +13,7 @@ test('deleteProject accepts once, again gives the same operation; meanwhile it c
   const first = await api.ask('DELETE', path, { cookie: ann.cookie });
   expect(first).toMatchObject({ status: 202, body: { project: { id: org.projectId, status: 'deleting' }, operation: { kind: 'identity.delete_project', resourceId: org.projectId, state: 'pending' } } });
   expect(first.headers.get('location')).toBe(`/v1${path}`);
-  expect(first.headers.get('link')).toBe(`</v1${path}/operations/${operationOf(first.body)}>; rel="monitor"`);
+  expect(first.headers.get('link')).toBe(`</v1${org.path}/operations/${operationOf(first.body)}>; rel="monitor"`);
   const again = await Promise.all(Array.from({ length: 4 }, () => api.ask('DELETE', path, { cookie: ann.cookie })));
   expect(again.map(({ status, body }) => [status, operationOf(body)])).toEqual(again.map(() => [202, operationOf(first.body)]));
   expect((await api.ask('GET', path, { cookie: ann.cookie })).body).toMatchObject({ project: { status: 'deleting' } });

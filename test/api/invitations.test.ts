@@ -65,6 +65,9 @@ describe('with account mail', () => {
     const org = await api.org(ann);
     const admin = await api.member(org, 'admin');
     expect(await invite(org.path, admin.cookie, 'x@people.test', 'owner')).toMatchObject({ status: 403, body: { required: 'owner' } });
+    await invite(org.path, ann.cookie, 'boss@people.test', 'owner');
+    expect(await invite(org.path, admin.cookie, 'boss@people.test', 'viewer')).toMatchObject({ status: 403, body: { required: 'owner' } });
+    await api.database.pool.query(`update invitation set status = 'canceled' where email = 'boss@people.test'`);
     const statuses: number[] = [];
     for (let i = 0; i < 4; i++) statuses.push((await invite(org.path, admin.cookie, `p${i}@people.test`)).status);
     expect(statuses).toEqual([200, 200, 200, 402]);
@@ -91,6 +94,7 @@ describe('without account mail, where signing up needs an invitation', () => {
     const joined = await signUp({ email: 'Bob@invited.test', invitationToken: token });
     expect(joined).toMatchObject({ status: 200, body: { user: { email: 'bob@invited.test', emailVerified: true }, memberships: [{ orgId: org.orgId, role: 'viewer' }] } });
     expect((await api.ask('GET', org.path, { cookie: cookieOf(joined) })).status).toBe(200);
+    expect((await api.ask('GET', `${org.path}/audit?action=signUp`, { cookie: ann.cookie })).body).toMatchObject({ auditEntries: [{ target: { type: 'member', id: idIn(joined.body['user']) }, actor: { displayName: 'Bob' } }] });
     expect(await signUp({ email: 'bob@invited.test', invitationToken: token })).toMatchObject(refused);
   });
 

@@ -92,7 +92,9 @@ export const orgOperations = [
     answer: z.object({ project: projectSchema, operation: operationSchema }), errors: ['conflict'],
     handle: async ({ deps, caller, cause, query, transact }) => transact(async (tx) => {
       const { project: row, operation } = await deleteProject(deps, tx, { caller, cause }, query.cascade ?? false);
-      const headers = { Location: `/v1/api/orgs/${caller.org.slug}/projects/${row.slug}` };
+      const org = `/v1/api/orgs/${caller.org.slug}`;
+      // The operation is followed under the organisation: the project's own address ends with the project.
+      const headers = { Location: `${org}/projects/${row.slug}`, Link: `<${org}/operations/${operation.id}>; rel="monitor"` };
       return new Reply({ project: viewProject(row), operation: viewOperation(operation) }, { headers });
     }),
   }),

@@ -92,6 +92,12 @@ export async function countPendingInvitations(tx: Tx, orgId: string): Promise<nu
   return row?.count ?? 0;
 }
 
+/** The role a pending invitation to the address promises; null when there is none. */
+export async function pendingRole(tx: Tx, orgId: string, email: string): Promise<Role | null> {
+  const [row] = await rows<{ role: Role }>(tx, `select role from invitation where "organizationId" = $1 and email = $2 and status = 'pending' and "expiresAt" > now()`, orgId, email);
+  return row?.role ?? null;
+}
+
 /** One pending per address: what was pending is revoked, or expired if it had ended by itself. */
 export async function closePendingInvitations(tx: Tx, orgId: string, email: string): Promise<void> {
   await execute(tx, `update invitation set status = case when "expiresAt" <= now() then 'expired' else 'canceled' end
