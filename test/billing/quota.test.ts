@@ -1,9 +1,11 @@
+import { ensureCatalogue } from '../../src/billing/catalogue';
 import { AppError } from '../../src/core/errors';
 import { newId } from '../../src/core/ids';
 import { openSubscription, release, reserve } from '../../src/billing/service';
 import { execute, rows } from '../../src/db/client';
 import { inTransaction } from '../../src/db/transaction';
 import { newTenant, openPostgres, type BilledTenant } from '../support/billing';
+import { billingDefaults } from '../support/billing-defaults';
 import { withDatabase } from '../support/database';
 
 const given = withDatabase();
@@ -89,6 +91,18 @@ test('a restricted account is told to pay before anything is counted; free plans
   expect(await refusal(openPostgres(given.database, tenant, 'starter'))).toMatchObject({ code: 'payment_required' });
   expect(await used(tenant.projectId, 'postgres.services.starter')).toBe(0);
   await openPostgres(given.database, tenant, 'trial');
+});
+
+test('where a payment method is required, a paid plan without one is refused before anything is counted', async () => {
+  await ensureCatalogue(given.database, { ...billingDefaults, BILLING_REQUIRE_PAYMENT_METHOD: true });
+  const tenant = await newTenant(given.database);
+  const refused = await refusal(openPostgres(given.database, tenant, 'starter'));
+  await openPostgres(given.database, tenant, 'trial');
+  await execute(given.database.prisma, `update billing_account set payment_method_kind = 'card', payment_method_last4 = '4242' where org_id = $1`, tenant.orgId);
+  await openPostgres(given.database, tenant, 'starter');
+  await ensureCatalogue(given.database, billingDefaults);
+  expect(refused).toMatchObject({ code: 'payment_required', facts: { resource: 'postgres.services', upgradeTo: null } });
+  expect(await used(tenant.projectId, 'postgres.services.starter')).toBe(1);
 });
 
 test('a project whose trials have had 42 days gets no more, even with room in the count', async () => {
