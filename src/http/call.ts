@@ -9,7 +9,7 @@ import { findKeptAnswer, fingerprintOf, readIdempotencyKey, transactOnce, type I
 import { Reply, type Operation, type Payload, type RateRule, type RequestFacts } from './operation';
 import { parseRequest, type Parsed } from './parse';
 import type { Quota } from './rate-limit';
-import type { FrameDeps } from './server';
+import type { FrameDeps } from './frame';
 
 export type Answer = { status: number; headers: Record<string, string>; cookies: readonly string[]; body: Record<string, unknown> };
 

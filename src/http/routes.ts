@@ -3,7 +3,7 @@ import { acceptedWorkOperations, type AcceptedWorkDeps } from './accepted-work';
 import type { Operation } from './operation';
 import { identityOperations, type IdentityDeps } from '../identity/operations';
 import { postgresOperations, type PostgresDeps } from '../postgres/operations';
-import type { FrameDeps } from './server';
+import type { FrameDeps } from './frame';
 
 /** What the handlers of all products need together; deps.ts provides it. */
 export type RouteDeps = FrameDeps & AcceptedWorkDeps & IdentityDeps & PostgresDeps & BillingDeps;
