@@ -61,6 +61,7 @@ export async function startGateway({ site, routes, tlsRequired = true }: Gateway
       names: { dnsNames: ['localhost', `*.${domain}`], ipAddresses: ['127.0.0.1', '::1'] },
     },
   });
+  site.closeLater(() => gateway.drain(0));
   return Object.assign(gateway, { port: Number(gateway.addresses[0]?.split(':').at(-1)) });
 }
 

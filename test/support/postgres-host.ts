@@ -27,6 +27,8 @@ async function sharedBinaries(): Promise<string> {
 
 /** A directory tree, ports and uids of its own for one test file. */
 export class HostSite {
+  private readonly open: (() => Promise<void>)[] = [];
+
   private constructor(readonly home: string, readonly config: HostConfig) {}
 
   /** Ports of another run beside this one are skipped by the host itself. */
@@ -46,8 +48,15 @@ export class HostSite {
   get runDir(): string { return join(this.home, 'run'); }
   get dataDir(): string { return join(this.home, 'postgres'); }
 
-  start(change: Partial<HostConfig> = {}, times?: HostTimes): Promise<PostgresHost> {
-    return startPostgresHost({ ...this.config, ...change }, silent, times);
+  async start(change: Partial<HostConfig> = {}, times?: HostTimes): Promise<PostgresHost> {
+    const host = await startPostgresHost({ ...this.config, ...change }, silent, times);
+    this.closeLater(() => host.stop());
+    return host;
+  }
+
+  /** What a failed test leaves open is closed with the site; closing twice does no harm. */
+  closeLater(close: () => Promise<void>): void {
+    this.open.push(close);
   }
 
   /** The host in a process that can be killed. */
@@ -65,6 +74,7 @@ export class HostSite {
 
   /** No process, no directory. For after the host has stopped or was killed. */
   async remove(): Promise<void> {
+    for (const close of this.open.toReversed()) await close();
     await mkdir(join(this.dataDir, 'trash'), { recursive: true });
     const set = await InstanceSet.load(await prepareSite(this.config, silent));
     await Promise.all(set.all().map((instance) => instance.stop()));

@@ -14,6 +14,7 @@ const asRoot = process.getuid?.() === 0;
 let site: HostSite;
 let backend: EmbeddedBackend;
 const routes = new TestRoutes();
+jest.setTimeout(90_000);
 
 beforeEach(async () => {
   site = await HostSite.make();
