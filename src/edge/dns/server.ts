@@ -80,16 +80,17 @@ async function bindAll(options: DnsServerOptions, store: ZoneStore): Promise<Bou
   return bound;
 }
 
-async function bind(
-  at: { host: string; port: number },
-  serve: { udp: Parameters<typeof listenUdp>[1]; tcp: Parameters<typeof listenTcp>[1] },
-): Promise<Bound> {
+type Serving = { udp: Parameters<typeof listenUdp>[1]; tcp: Parameters<typeof listenTcp>[1] };
+
+/** Port 0 is any free for TCP; when UDP cannot have the same, another. */
+async function bind(at: { host: string; port: number }, serve: Serving, tries = 5): Promise<Bound> {
   const tcp = await listenTcp(at, serve.tcp);
   try {
     const udp = await listenUdp({ host: at.host, port: tcp.port }, serve.udp);
     return { host: at.host, port: tcp.port, close: async () => void (await Promise.all([udp.close(), tcp.close()])) };
   } catch (error) {
     await tcp.close();
+    if (at.port === 0 && tries > 1) return bind(at, serve, tries - 1);
     throw error;
   }
 }
