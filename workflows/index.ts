@@ -2,6 +2,7 @@
 export { reconcile } from './system/reconcile';
 export { advancePostgresLifecycle } from './postgres/advance-postgres-lifecycle';
 export { deletePostgres } from './postgres/delete-postgres';
+export { observePostgres } from './postgres/observe-postgres';
 export { provisionPostgres } from './postgres/provision-postgres';
 export { deleteOrganization } from './identity/delete-organization';
 export { deleteProject } from './identity/delete-project';

@@ -1,5 +1,6 @@
 import { createDeleteActivities } from './delete';
 import { createLifecycleActivities } from './lifecycle';
+import { createObserveActivities } from './observe';
 import { createProvisionActivities } from './provision';
 import type { PostgresActivityDeps } from './work';
 
@@ -8,5 +9,5 @@ export type PostgresActivities = ReturnType<typeof createPostgresActivities>;
 
 /** Activities on the queue `postgres`; their names are the steps of the operations. */
 export function createPostgresActivities(deps: PostgresActivityDeps) {
-  return { ...createProvisionActivities(deps), ...createDeleteActivities(deps), ...createLifecycleActivities(deps) };
+  return { ...createProvisionActivities(deps), ...createDeleteActivities(deps), ...createLifecycleActivities(deps), ...createObserveActivities(deps) };
 }

@@ -6,7 +6,7 @@ import { findCredentials, secretAad, storeSecret, type CredentialRow } from '../
 import { releaseHost, reserveHost } from '../../src/postgres/store/hosts';
 import { enterPhase, lockRun, openAccess, setInstanceRef, setInstanceRunning, type Run } from '../../src/postgres/store/runs';
 import type { ServiceRow } from '../../src/postgres/store/services';
-import { isPlaced, onBackend, ownedBy, placed, refOf, requireRun, retryable, type PostgresActivityDeps } from './work';
+import { isPlaced, onBackend, ownedBy, placed, refOf, requireRun, retryable, verifierAad, type PostgresActivityDeps } from './work';
 
 /** Longest a local provisioning waits for an instance; the ordinary steps go on from what it left. */
 const fromPoolMs = 2_500;
@@ -144,10 +144,6 @@ async function isProven(deps: PostgresActivityDeps, service: ServiceRow & { host
   const seen = await deps.postgresBackend.observe(refOf(service)).catch(() => null);
   if (!seen?.provenAt || verifierSealed === null || Date.now() - Date.parse(seen.provenAt) > proofLastsMs) return false;
   return seen.compute === 'running' && seen.mode === 'full' && seen.verifiers[login] === deps.secrets.open(verifierSealed, verifierAad(service.id, login));
-}
-
-function verifierAad(serviceId: string, login: string): string {
-  return `${serviceId}|${login}|verifier`;
 }
 
 /** True when it was done in time; what is not goes on in the background and is joined by the next attempt. */

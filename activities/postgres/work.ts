@@ -73,3 +73,8 @@ export async function onBackend<T>(deps: Pick<PostgresActivityDeps, 'db'>, run: 
 export function retryable(error: unknown): unknown {
   return error instanceof AppError ? ApplicationFailure.create({ type: error.code, message: error.message }) : error;
 }
+
+/** Place where a verifier lives, bound into its seal. */
+export function verifierAad(serviceId: string, login: string): string {
+  return `${serviceId}|${login}|verifier`;
+}

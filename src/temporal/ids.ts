@@ -13,4 +13,5 @@ export const scheduleIds = {
   expireIdentity: 'identity-expire-identity',
   verifyAudit: 'identity-verify-audit',
   postgresLifecycle: 'postgres-lifecycle',
+  postgresObserve: 'postgres-observe',
 } as const;

@@ -32,6 +32,7 @@ const orgDeletion = { requestProjectDeletions: done, awaitProjectsGone: done, cl
 export const recordings: readonly Recording[] = [
   { workflow: 'reconcile', variant: 'restarted-one', activities: { restartStuckWork: async () => ({ restarted: 1, overdue: 0 }), dropExpiredRows: done } },
   { workflow: 'advancePostgresLifecycle', variant: 'purged-one', activities: { purgeExpiredServices: async () => ({ purged: 1, left: 0 }) } },
+  { workflow: 'observePostgres', variant: 'seen', activities: { observeServices: async () => ({ seen: 2, silent: 1 }) } },
   { workflow: 'provisionPostgres', variant: 'from-pool', input: postgresRun, activities: { ...provision, provisionFromPool: async () => 'available' } },
   { workflow: 'provisionPostgres', variant: 'cold', input: postgresRun, activities: provision },
   { workflow: 'provisionPostgres', variant: 'undone', input: postgresRun, activities: { ...provision, ensureAccess: refused } },

@@ -20,6 +20,8 @@ export class FakeBackend implements PostgresBackend {
   /** Bytes kept, by service id. */
   readonly retained = new Map<string, number>();
   readonly fences = new Map<string, number>();
+  /** What every instance is said to hold. */
+  usedBytes: number | null = 33_554_432;
   /** When a pool is said to have proven its members. */
   provenAt: string | null = null;
   /** Run inside the call, before or after its effect; what they throw is the call's fault. */
@@ -81,7 +83,7 @@ export class FakeBackend implements PostgresBackend {
     const { running, stopped, mode, logins, systemId } = this.existing(r);
     const open = running && mode !== 'blocked' ? logins.filter((login) => login.enabled) : [];
     return {
-      usedBytes: 33_554_432, compute: running ? 'running' : stopped ? 'stopped' : 'idle', mode, verifiers: Object.fromEntries(open.map((login) => [login.name, login.verifier])),
+      usedBytes: this.usedBytes, compute: running ? 'running' : stopped ? 'stopped' : 'idle', mode, verifiers: Object.fromEntries(open.map((login) => [login.name, login.verifier])),
       metrics: null, newestArchivedWal: null, systemId, provenAt: this.provenAt,
     };
   }
