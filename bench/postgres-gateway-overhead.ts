@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeService, startGateway, TestRoutes } from '../test/support/postgres-gateway';
 import { HostSite, type TestService } from '../test/support/postgres-host';
-import { print, summary } from './support/figures';
+import { percentile, print } from './statistics';
 
 // pgbench (Debian's postgresql-contrib) over the gateway with TLS against the same instance reached directly, without TLS:
 // instances do not speak it, so the peer is the best there could be. SECONDS=<n> per run.
@@ -28,15 +28,14 @@ async function main(): Promise<void> {
   ];
   const run = (way: Way, args: string[]) => promisify(execFile)(pgbench, [...args, 'app'], { env: environment(site, service, way), maxBuffer: 2 ** 24 });
   await run(ways[0] ?? fail(), ['-i', '-q', '-s', '10']);
-  const latency = [];
-  for (const way of [...ways, ...ways]) latency.push({ way: way.name, ...summary(await selectLatencies(run, way)) });
-  print(latency);
-  const throughput = [];
+  for (const way of [...ways, ...ways]) {
+    const times = await selectLatencies(run, way);
+    print(`one-row SELECT, 1 client    ${way.name.padEnd(26)} p50 ${percentile(times, 0.5).toFixed(3)}  p99 ${percentile(times, 0.99).toFixed(3)} ms  (${times.length})`);
+  }
   for (const way of [...ways, ...ways]) {
     const { stdout } = await run(way, ['-n', '-M', 'prepared', '-c', '4', '-j', '2', '-T', String(seconds)]);
-    throughput.push({ way: way.name, 'TPC-B tps': Number(/tps = ([\d.]+)/.exec(stdout)?.[1]) });
+    print(`TPC-B scale 10, 4 clients   ${way.name.padEnd(26)} ${/tps = ([\d.]+)/.exec(stdout)?.[1] ?? '?'} transactions/s`);
   }
-  print(throughput);
   await gateway.drain(0);
   backend.close();
   await host.stop();

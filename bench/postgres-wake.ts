@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { customer, makeService, startGateway, TestRoutes } from '../test/support/postgres-gateway';
 import { HostSite, until, type TestService } from '../test/support/postgres-host';
-import { print, summary } from './support/figures';
+import { line, print } from './statistics';
 
 // Connect → SELECT answered, with TLS through the gateway: an instance that was stopped for idleness beside one that runs;
 // and what creation costs the data plane: claim of a pool member → first row of the customer.
@@ -34,10 +34,10 @@ async function main(): Promise<void> {
     made = await makeService(backend, routes, 'trial');
     await firstAnswer(gateway.port, made, 'create table t (n int); insert into t values (1)');
   });
-  print([
-    { what: 'connect + SELECT, stopped instance', ...summary(wake) }, { what: 'connect + SELECT, running instance', ...summary(running) },
-    { what: '100 at once on a stopped instance', ...summary(hundred) }, { what: 'pool claim → first row', ...summary(claim) },
-  ]);
+  print(line('connect + SELECT, stopped instance', wake));
+  print(line('connect + SELECT, running instance', running));
+  print(line('the same, 100 at once on a stopped instance', hundred));
+  print(line('pool claim → first row', claim));
   await gateway.drain(0);
   backend.close();
   await host.stop();
