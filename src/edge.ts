@@ -13,7 +13,8 @@ type Role = Config['EDGE_SERVES'][number];
 /** A part of the data plane that runs in this process. */
 type Running = { facts: Readonly<Record<string, unknown>>; ready(): Readiness; stop(): Promise<void> };
 
-const sessionGraceMs = 20_000;
+/** Sessions may end by themselves for this long; where the servers stop with the platform there is nothing to wait for. */
+const sessionGraceMs = { serversStay: 20_000, serversStop: 500 };
 
 /** Every role serves on while the database is away, so none of them waits for it longer than its own start needs. */
 const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Running>>>> = {
@@ -31,7 +32,7 @@ const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Runnin
   },
   async postgres(core) {
     const gateway = await startPostgresGateway(gatewayOptions(core.config, { ...core, registry: core.metrics.registry }));
-    return { facts: { postgres: gateway.addresses }, ready: () => ({ ok: gateway.loaded() }), stop: () => gateway.drain(sessionGraceMs) };
+    return { facts: { postgres: gateway.addresses }, ready: () => ({ ok: gateway.loaded() }), stop: () => gateway.drain(core.config.PG_STOP_ON_EXIT ? sessionGraceMs.serversStop : sessionGraceMs.serversStay) };
   },
 };
 
