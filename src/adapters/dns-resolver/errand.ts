@@ -2,8 +2,11 @@
 export class Errand {
   /** Packets sent so far. */
   queries = 0;
-  /** Names whose addresses are being looked up: one that needs itself has none. */
-  readonly lookingUp = new Set<string>();
+  /**
+   * Addresses of name servers, looked up once per call; none while that goes on, so one that needs itself has none. Without
+   * it a few name servers that need each other cost a walk through all their orders, and not one packet.
+   */
+  readonly addresses = new Map<string, readonly string[]>();
   private readonly startedMs: number;
 
   constructor(private readonly limits: { queriesMax: number; budgetMs: number }, private readonly nowMs: () => number) {
@@ -18,9 +21,14 @@ export class Errand {
     return this.limits.budgetMs - (this.nowMs() - this.startedMs);
   }
 
+  /** Whether anything may still be sent. */
+  get isSpent(): boolean {
+    return this.queries >= this.limits.queriesMax || this.leftMs <= 0;
+  }
+
   /** Counts a packet that is about to be sent; false when none may be. */
   spend(): boolean {
-    if (this.queries >= this.limits.queriesMax || this.leftMs <= 0) return false;
+    if (this.isSpent) return false;
     this.queries++;
     return true;
   }

@@ -45,7 +45,7 @@ export class IterativeResolver implements DnsResolver {
     if (wire === null || typeof above === 'string') return { ...unknownDelegation, outcome: typeof above === 'string' ? above : 'servfail' };
     const seen = delegationOf(above.said, wire);
     const nameservers: Delegation['nameservers'] = [];
-    for (const [host, glue] of seen.hosts) nameservers.push({ name: textName(host), addresses: glue.length > 0 ? glue : await this.walk.addressesOf(errand, host) });
+    for (const [host, glue] of seen.hosts) nameservers.push({ name: textName(host), addresses: glue.length > 0 ? glue : [...(await this.walk.addressesOf(errand, host))] });
     return { outcome: seen.outcome, conclusive: seen.conclusive, consistent: seen.consistent, ttl: seen.ttl, parentZone: textName(above.zone), parentServers: above.hosts.map(textName), nameservers };
   }
 

@@ -17,6 +17,7 @@ type Final = Extract<Reply, { records: unknown }>;
 const depthMax = 12;
 const addressesMax = 5;
 const parentServersMax = 4;
+const lookUpsMax = 40;
 const referralSecondsMax = 600;
 const zonesMax = 10_000;
 
@@ -55,18 +56,18 @@ export class Walk {
   }
 
   /** Addresses of a name server; none when it needs itself, has none, or the errand has nothing left to spend. */
-  async addressesOf(errand: Errand, host: WireName): Promise<string[]> {
-    if (errand.lookingUp.has(host)) return [];
-    errand.lookingUp.add(host);
-    try {
-      for (const type of [typeNumbers.A, typeNumbers.AAAA]) {
-        const said = await this.final(errand, { name: host, type }, host);
-        if (typeof said === 'object' && said.reply.kind === 'answer') return said.reply.records.filter((record) => record.type === 'A' || record.type === 'AAAA').map(({ value }) => value);
-      }
-      return [];
-    } finally {
-      errand.lookingUp.delete(host);
+  async addressesOf(errand: Errand, host: WireName): Promise<readonly string[]> {
+    const known = errand.addresses.get(host);
+    if (known || errand.isSpent || errand.addresses.size >= lookUpsMax) return known ?? [];
+    errand.addresses.set(host, []);
+    for (const type of [typeNumbers.A, typeNumbers.AAAA]) {
+      const said = await this.final(errand, { name: host, type }, host);
+      if (typeof said === 'string' || said.reply.kind !== 'answer') continue;
+      const addresses = said.reply.records.filter((record) => record.type === 'A' || record.type === 'AAAA').map(({ value }) => value);
+      errand.addresses.set(host, addresses);
+      return addresses;
     }
+    return [];
   }
 
   /** One server, asked for `name`; null when it gave no valid answer or may not be asked. */

@@ -35,11 +35,7 @@ function target(record: ZoneRecord, zone: RecordIndex): ZoneRecord | null {
 
 /** The longest chain of other CNAMEs that ends in the record, cut where it is long enough to be refused. */
 function longestBefore(record: ZoneRecord, zone: RecordIndex): readonly ZoneRecord[] {
-  const sources = new Map<ZoneRecord, ZoneRecord[]>();
-  for (const other of zone.records) {
-    const next = other.type === 'CNAME' ? target(other, zone) : null;
-    if (next) sources.set(next, [...(sources.get(next) ?? []), other]);
-  }
+  const sources = sourcesIn(zone);
   let chains: ReadonlyMap<ZoneRecord, readonly ZoneRecord[]> = new Map([[record, [record]]]); // by first record: one chain of each length is enough
   for (let hops = 0; hops < hopsMax; hops++) {
     const longer = new Map([...chains].flatMap(([first, chain]) => (sources.get(first) ?? []).map((source) => [source, [source, ...chain]] as const)));
@@ -48,4 +44,23 @@ function longestBefore(record: ZoneRecord, zone: RecordIndex): readonly ZoneReco
   }
   const [longest = [record]] = chains.values();
   return longest.slice(0, -1);
+}
+
+type Sources = ReadonlyMap<ZoneRecord, readonly ZoneRecord[]>;
+/** Made once per state of a zone: a batch asks for each of its CNAMEs. */
+const known = new WeakMap<RecordIndex, Sources>();
+
+/** The CNAMEs that lead to each CNAME. */
+function sourcesIn(zone: RecordIndex): Sources {
+  const made = known.get(zone);
+  if (made) return made;
+  const sources = new Map<ZoneRecord, ZoneRecord[]>();
+  for (const other of zone.records) {
+    const next = other.type === 'CNAME' ? target(other, zone) : null;
+    const there = next && sources.get(next);
+    if (there) there.push(other);
+    else if (next) sources.set(next, [other]);
+  }
+  known.set(zone, sources);
+  return sources;
 }
