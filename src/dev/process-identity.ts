@@ -2,13 +2,14 @@ import { readFile } from 'node:fs/promises';
 
 /**
  * A process as `<pid>:<start time>`: what a pid file must hold so that a number given to another process later, or after a
- * power cut, is not taken for it. Undefined when no such process runs. Start time: proc(5), /proc/<pid>/stat field 22.
+ * power cut, is not taken for it. Undefined when no such process runs. Start time: proc(5), /proc/<pid>/stat field 22. A
+ * zombie whose other threads (field 20) are still ending holds its ports: it runs.
  */
 export async function identifyProcess(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
   if (text === undefined) return process.platform === 'linux' || !alive(pid) ? undefined : `${pid}:0`;
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return fields[0] === 'Z' ? undefined : `${pid}:${fields[19]}`;
+  return fields[0] === 'Z' && Number(fields[17]) <= 1 ? undefined : `${pid}:${fields[19]}`;
 }
 
 /** Whether the process that wrote this identity still runs. */

@@ -58,9 +58,11 @@ export type LoginEvent = { kind: 'key'; key: string } | { kind: 'ready' } | { ki
 export class LoginReader {
   private pending = Buffer.alloc(0);
   private skip = 0;
+  private ready = false;
 
-  /** Events in order; after `ready` or `refused` there is nothing more to read. */
+  /** Events in order; after `ready` come the session's own messages, which are not read. */
   read(chunk: Buffer): LoginEvent[] {
+    if (this.ready) return [];
     const events: LoginEvent[] = [];
     let data = Buffer.concat([this.pending, chunk]);
     for (;;) {
@@ -72,6 +74,7 @@ export class LoginReader {
       const length = data.readInt32BE(1) + 1;
       if (type === 'Z') {
         events.push({ kind: 'ready' });
+        this.ready = true;
         break;
       }
       if (type !== 'K' && type !== 'E') {
