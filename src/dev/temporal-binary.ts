@@ -134,8 +134,17 @@ async function executable(file: string): Promise<boolean> {
   return access(file, constants.X_OK).then(() => true, () => false);
 }
 
-async function runs(file: string): Promise<boolean> {
-  return access(file, constants.X_OK).then(() => run(file, ['--version'], { timeout: 20_000 })).then(() => true, () => false);
+/** A file just written may still be open in a child that another thread was starting at that moment (ETXTBSY): it is asked again. */
+async function runs(file: string, triesLeft = 20): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK);
+    await run(file, ['--version'], { timeout: 20_000 });
+    return true;
+  } catch (error) {
+    if (triesLeft === 0 || !(typeof error === 'object' && error !== null && 'code' in error && error.code === 'ETXTBSY')) return false;
+    await pause(50);
+    return runs(file, triesLeft - 1);
+  }
 }
 
 function reasonOf(error: unknown): string {

@@ -32,7 +32,7 @@ test('data is kept until its time to come back has passed, then it is gone, its 
   const late = await deletedService(0);
   expect(world.backend.retained.size).toBe(2);
   await purge();
-  expect([...world.backend.retained]).toEqual([early.serviceId]);
+  expect([...world.backend.retained.keys()]).toEqual([early.serviceId]);
   expect(await rowOf(late)).toEqual({ name: null, anonymised: true, plan: 'starter', host: null });
   expect(await rowOf(early)).toMatchObject({ name: 'orders', anonymised: false });
   const { rows: [host] } = await held.database.pool.query('select services, reserved_bytes > 0 as reserved from postgres_host where region = $1', [world.region]);

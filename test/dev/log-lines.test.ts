@@ -25,7 +25,7 @@ test('every line is in a file of its owner, which is put aside when it is long',
   write('x'.repeat(11 * 1024 * 1024));
   write('after');
   expect(await readFile(join(dir, 'logs/api.log'), 'utf8')).toBe('after\n');
-  expect(await readFile(join(dir, 'logs/api.log.1'), 'utf8')).toMatch(/^\{"level":"debug","msg":"hidden"\}\nx+\n$/);
+  expect((await readFile(join(dir, 'logs/api.log.1'), 'utf8')).split('\n').map((line) => line.slice(0, 40))).toEqual(['{"level":"debug","msg":"hidden"}', 'x'.repeat(40), '']);
   expect((await stat(join(dir, 'logs/api.log'))).mode & 0o777).toBe(0o600);
   expect(shown.at(-1)).toBe('api                after');
   await rm(dir, { recursive: true });
