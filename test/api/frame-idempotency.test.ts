@@ -10,6 +10,7 @@ import { withFrame, type FrameTestDeps } from '../support/frame';
 const { open, self, scoped } = operationsOf<FrameTestDeps>();
 const common = { summary: '', tag: '', idempotent: true } as const;
 let refuse: (() => Error) | null = null;
+let during: (() => Promise<unknown>) | null = null;
 let number = 0;
 
 const frame = withFrame(() => [
@@ -18,6 +19,7 @@ const frame = withFrame(() => [
     answer: z.object({ shelf: z.object({ id: z.number(), name: z.string() }), key: z.string().nullable() }),
     handle: async ({ body, caller, transact }) => transact(async (tx) => {
       await execute(tx, `insert into rate_limit (key, arrival_at) values ($1, now())`, `shelf|${caller.displayName}|${body.name}|${number}`);
+      await during?.();
       if (refuse) throw refuse();
       return new Reply({ shelf: { id: ++number, name: body.name }, key: 'hunter2' }, { headers: { Location: '/shelf' }, cookies: ['secret=cookie'] });
     }),
@@ -28,6 +30,7 @@ const frame = withFrame(() => [
 
 beforeEach(() => {
   refuse = null;
+  during = null;
 });
 
 const build = (key: string, name: string, as = 'ann') => frame.ask('POST', '/v1/api/shelves', { headers: { cookie: `as=${as}`, 'idempotency-key': key }, json: { name } });
@@ -112,6 +115,35 @@ test('in another process a second caller waits for the first and gets its answer
   expect(await first).toEqual({ result: { n: 1 } });
   expect(await second).toEqual({ replayed: { status: 200, headers: {}, body: { n: 1 } } });
   expect(await findKeptAnswer(frame.database.prisma, scope)).toMatchObject({ body: { n: 1 } });
+});
+
+test('who has waited five seconds for the first is told to come again, whichever process the first is in', async () => {
+  await build('mine already', 'oak');
+  const elsewhere = await frame.database.pool.connect();
+  await elsewhere.query('begin');
+  await elsewhere.query(`insert into idempotency_key (principal, operation, key, fingerprint)
+    select principal, operation, 'elsewhere', fingerprint from idempotency_key where key = 'mine already'`);
+  const moments = new EventEmitter();
+  const begun = once(moments, 'begun');
+  during = async () => {
+    moments.emit('begun');
+    await once(moments, 'finished');
+  };
+  const first = build('here', 'oak');
+  await begun;
+  const since = performance.now();
+  const waited = await Promise.all([build('here', 'oak'), build('elsewhere', 'oak')]);
+  const waitedMs = performance.now() - since;
+  during = null;
+  moments.emit('finished');
+  await elsewhere.query('rollback');
+  elsewhere.release();
+  const late = { status: 429, headers: { 'retry-after': '1' }, body: { code: 'idempotency_in_progress' } };
+  expect(waited).toMatchObject([late, late]);
+  expect(waitedMs).toBeGreaterThan(4_900);
+  expect(await build('here', 'oak')).toMatchObject({ status: 200, body: { shelf: (await first).body.shelf }, headers: { 'idempotency-replayed': 'true' } });
+  const again = await build('elsewhere', 'oak');
+  expect([again.status, again.headers['idempotency-replayed']]).toEqual([200, undefined]);
 });
 
 async function waitingForALock(): Promise<void> {

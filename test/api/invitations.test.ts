@@ -1,5 +1,6 @@
 import { inTransaction } from '../../src/db/transaction';
 import { cookieOf, field, idIn, withIdentityApi } from '../support/identity-api';
+import { rounds } from '../support/rounds';
 
 describe('with account mail', () => {
   const api = withIdentityApi({ LIMIT_PENDING_INVITATIONS: '3' });
@@ -22,13 +23,16 @@ describe('with account mail', () => {
   });
 
   test('eight acceptances at once make one member', async () => {
-    const [ann, bob] = [await api.person(), await api.person()];
-    const org = await api.org(ann);
-    await invite(org.path, ann.cookie, bob.email);
-    const token = await api.mailedToken(bob.email);
-    const answers = await Promise.all(Array.from({ length: 8 }, () => accept(bob.cookie, token)));
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 404, 404, 404, 404, 404, 404, 404]);
-  });
+    for (let round = 0; round < rounds(5, 500); round++) {
+      const [ann, bob] = [await api.person(), await api.person()];
+      const org = await api.org(ann);
+      await invite(org.path, ann.cookie, bob.email);
+      const token = await api.mailedToken(bob.email);
+      const answers = await Promise.all(Array.from({ length: 8 }, () => accept(bob.cookie, token)));
+      expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 404, 404, 404, 404, 404, 404, 404]);
+      expect((await api.database.pool.query('select 1 from member where "organizationId" = $1 and "userId" = $2', [org.orgId, bob.userId])).rowCount).toBe(1);
+    }
+  }, rounds(60_000, 1_200_000));
 
   test('unknown, used, revoked, expired and (resendInvitation) replaced tokens are the same 404; another address is 403', async () => {
     const [ann, bob, eve] = [await api.person(), await api.person(), await api.person()];
