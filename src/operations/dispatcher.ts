@@ -49,24 +49,27 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
 /**
  * One start, idempotent: a running workflow of the same id is used, a closed one does not stand in the way, because
- * Temporal forgets ids and the row is the guard (design.md §4.2). Errors: the gRPC status of the start.
+ * Temporal forgets ids and the row is the guard (design.md §4.2). A row with a signal wakes the run it finds. Errors: the gRPC status of the start.
  */
 export async function startOperation(deps: { database: Database; temporal: Temporal }, operation: OperationRow): Promise<void> {
-  const { workflow, workflowId, taskQueue } = operation;
+  const { workflow, workflowId, taskQueue, signal } = operation;
   if (workflow === null || workflowId === null || taskQueue === null) throw new Error(`Operation ${operation.id} has no workflow.`);
   const [product = operation.kind] = operation.kind.split('.');
   const { client } = deps.temporal;
-  await deps.temporal.within(startOptions.deadlineMs, () => client.workflow.start(workflow, {
+  const options = {
     workflowId,
     taskQueue,
     args: [operation.payload],
-    workflowIdConflictPolicy: 'USE_EXISTING',
-    workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+    workflowIdConflictPolicy: 'USE_EXISTING' as const,
+    workflowIdReusePolicy: 'ALLOW_DUPLICATE' as const,
     typedSearchAttributes: searchAttributes({ ...operation, product, operation: operation.id }),
     memo: { displayName: operation.summary, requestId: operation.requestId ?? '' },
     staticSummary: operation.summary,
     priority: { fairnessKey: operation.orgId, fairnessWeight: operation.weight },
-  }));
+  };
+  await deps.temporal.within<unknown>(startOptions.deadlineMs, () => (
+    signal === null ? client.workflow.start(workflow, options) : client.workflow.signalWithStart(workflow, { ...options, signal })
+  ));
   await markDispatched(deps.database.prisma, operation.id);
 }
 

@@ -9,7 +9,7 @@ export type Step = { name: string; state: 'running' | 'succeeded' | 'failed' | '
 export type OperationRow = {
   id: Id<'op'>; orgId: Id<'org'>; projectId: Id<'prj'> | null; kind: string; resourceId: string; state: OperationState; steps: Step[];
   errorCode: string | null; errorMessage: string | null; workflow: string | null; workflowId: string | null; taskQueue: QueueInUse | null;
-  payload: Record<string, string | number>; weight: number; summary: string; requestId: string | null; attempts: number;
+  signal: string | null; payload: Record<string, string | number>; weight: number; summary: string; requestId: string | null; attempts: number;
   createdAt: Date; updatedAt: Date; startedAt: Date | null; finishedAt: Date | null;
 };
 
@@ -27,11 +27,13 @@ export type NewOperation = {
     workflow: string; workflowId: string; queue: QueueInUse; payload: Record<string, string | number>;
     /** The organisation's share of busy workers for this job, by plan; 1 unless given. */
     weight?: number;
+    /** Sent with the start: wakes a run of the same id that is waiting. It is sent until Temporal took it, also when the work was done meanwhile. */
+    signal?: string;
   };
 };
 
 export const operationColumns = `id, org_id as "orgId", project_id as "projectId", kind, resource_id as "resourceId", state, steps,
-  error_code as "errorCode", error_message as "errorMessage", workflow, workflow_id as "workflowId", task_queue as "taskQueue",
+  error_code as "errorCode", error_message as "errorMessage", workflow, workflow_id as "workflowId", task_queue as "taskQueue", signal,
   payload, weight, summary, request_id as "requestId", attempts, created_at as "createdAt", updated_at as "updatedAt",
   started_at as "startedAt", finished_at as "finishedAt"`;
 
@@ -45,10 +47,10 @@ export async function openOperation(tx: Tx, operation: NewOperation): Promise<Op
   const id = newId('op');
   const { start } = operation;
   const [row] = await rows<OperationRow>(tx, `
-    insert into operation (id, org_id, project_id, kind, resource_id, workflow, workflow_id, task_queue, payload, weight, summary, request_id, next_attempt_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10::float8, $11, $12, now() + interval '2 seconds') returning ${operationColumns}`,
+    insert into operation (id, org_id, project_id, kind, resource_id, workflow, workflow_id, task_queue, payload, weight, summary, request_id, signal, next_attempt_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10::float8, $11, $12, $13, now() + interval '2 seconds') returning ${operationColumns}`,
   id, operation.orgId, operation.projectId, operation.kind, operation.resourceId, start?.workflow ?? null, start?.workflowId ?? null,
-  start?.queue ?? null, JSON.stringify({ ...start?.payload, operationId: id }), start?.weight ?? 1, operation.summary, operation.requestId);
+  start?.queue ?? null, JSON.stringify({ ...start?.payload, operationId: id }), start?.weight ?? 1, operation.summary, operation.requestId, start?.signal ?? null);
   if (!row) throw new Error('The operation row was not written.');
   openedIn.set(tx, [...openedOperations(tx), row]);
   return row;
@@ -105,4 +107,9 @@ export async function findOpenOperation(db: Db, resourceId: string, kinds: reado
 export async function getOperation(db: Db, operationId: string): Promise<OperationRow | null> {
   const [row] = await rows<OperationRow>(db, `select ${operationColumns} from operation where id = $1`, operationId);
   return row ?? null;
+}
+
+/** Every open operation of a resource and kind. */
+export function openOperationsOf(db: Db, resourceId: string, kind: string): Promise<OperationRow[]> {
+  return rows<OperationRow>(db, `select ${operationColumns} from operation where resource_id = $1 and kind = $2 and state in ('pending', 'running')`, resourceId, kind);
 }

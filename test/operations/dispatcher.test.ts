@@ -1,5 +1,5 @@
 import { createDispatcher } from '../../src/operations/dispatcher';
-import { getOperation } from '../../src/operations/store';
+import { getOperation, settleOperation } from '../../src/operations/store';
 import { rows } from '../../src/db/client';
 import { acceptOperation, silent, temporalOf, testMetrics } from '../support/accepted-work';
 import { withDatabase } from '../support/database';
@@ -71,4 +71,16 @@ test('what does not fit is left to the relay: starts in flight are bounded', asy
 test('an operation that was settled by its request has no workflow to start', async () => {
   const operation = await acceptOperation(db.database);
   expect(await withDispatcher((dispatcher) => dispatcher.start({ ...operation, workflow: null, workflowId: null, taskQueue: null }))).toBe('left');
+});
+
+test('a start with a signal starts the workflow, and wakes the run it finds instead of another', async () => {
+  const first = await acceptOperation(db.database, {}, { signal: 'recheck' });
+  await settleOperation(db.database.prisma, first.id, 'succeeded');
+  const second = await acceptOperation(db.database, { resourceId: first.resourceId }, { signal: 'recheck' });
+  await withDispatcher(async (dispatcher) => {
+    for (const operation of [first, second]) expect(await dispatcher.start(operation)).toBe('started');
+  });
+  const history = await server.environment.client.workflow.getHandle(first.workflowId ?? '').fetchHistory();
+  expect((history.events ?? []).flatMap((event) => event.workflowExecutionSignaledEventAttributes?.signalName ?? [])).toEqual(['recheck', 'recheck']);
+  expect(await dispatchedAt(second.id)).toBeInstanceOf(Date);
 });

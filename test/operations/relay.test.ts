@@ -2,6 +2,7 @@ import { execute, rows } from '../../src/db/client';
 import { createListener } from '../../src/db/listen';
 import { claimDue } from '../../src/operations/outbox';
 import { startRelay, type Relay } from '../../src/operations/relay';
+import { settleOperation } from '../../src/operations/store';
 import { acceptOperation, eventually, silent, temporalOf, testMetrics } from '../support/accepted-work';
 import { withDatabase } from '../support/database';
 import { withTemporal } from '../support/temporal';
@@ -86,4 +87,18 @@ test('started work that never began is started again, ever more slowly: its id m
     'select attempts, extract(epoch from next_attempt_at - now())::float8 as pause from operation where id = $1', operation.id);
   expect(row?.attempts).toBe(1);
   expect(row?.pause).toBeGreaterThan(10);
+});
+
+test('a run that Temporal was not told to wake is woken by the relay, also when the work was done meanwhile', async () => {
+  const operation = await acceptOperation(db.database, {}, { signal: 'recheck' });
+  const plain = await acceptOperation(db.database);
+  for (const { id } of [operation, plain]) {
+    await settleOperation(db.database.prisma, id, 'succeeded');
+    await due(id);
+  }
+  openRelay();
+  await eventually(() => dispatched(operation.id));
+  expect(await isRunning(operation.workflowId)).toBe(true);
+  expect(await claimDue(db.database.prisma, 10)).toEqual([]);
+  expect(await dispatched(plain.id)).toBe(false);
 });

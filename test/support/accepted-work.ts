@@ -10,7 +10,7 @@ export const silent = pino({ level: 'silent' });
 export const testMetrics = () => createMetrics('test');
 
 /** An accepted operation as a handler would leave it: its row, not started yet. */
-export function acceptOperation(database: Database, more: Partial<NewOperation> = {}, start: { weight?: number } = {}): Promise<OperationRow> {
+export function acceptOperation(database: Database, more: Partial<NewOperation> = {}, start: { weight?: number; signal?: string } = {}): Promise<OperationRow> {
   const { resourceId = newId('pg') } = more;
   return inTransaction(database, (tx) => openOperation(tx, {
     orgId: newId('org'), projectId: newId('prj'), kind: 'postgres.provision', resourceId, summary: 'Provision Postgres "orders" (starter)', requestId: newId('req'),
