@@ -1,12 +1,14 @@
+import { createDnsActivities, type DnsActivityDeps } from './dns';
 import { createIdentityActivities, type IdentityActivityDeps } from './identity';
 import { createPostgresActivities, type PostgresActivityDeps } from './postgres';
 import { createSystemActivities, type SystemActivityDeps } from './system';
 
-export type ActivityDeps = SystemActivityDeps & IdentityActivityDeps & PostgresActivityDeps;
+export type ActivityDeps = SystemActivityDeps & IdentityActivityDeps & PostgresActivityDeps & DnsActivityDeps;
 
 /** Every activity of every product; a worker registers them all, its queues decide which it is asked for. Names are public. */
 export function createActivities(deps: ActivityDeps) {
   return {
+    ...createDnsActivities(deps),
     ...createIdentityActivities(deps),
     ...createPostgresActivities(deps),
     ...createSystemActivities(deps),

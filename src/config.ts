@@ -12,6 +12,18 @@ const address = z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'must
 const addresses = z.string().transform((text) => text.split(',').map((item) => item.trim())).pipe(z.array(address).min(1));
 const list = z.string().transform((text) => text.split(',').map((item) => item.trim()).filter(Boolean));
 const onOff = z.enum(['on', 'off']).transform((text) => text === 'on');
+const bit = z.enum(['0', '1']).transform((text) => text === '1');
+const domainName = z.string().toLowerCase().regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/, 'must be a domain name');
+const nameservers = z.string().transform((text) => text.split(';').map((server) => {
+  const parts = server.split(',').map((item) => item.trim()).filter(Boolean);
+  const port = Number(/^(?:\[[^\]]+\]|[^:]+):(\d{1,5})$/.exec(parts[0] ?? '')?.[1] ?? 53);
+  return { addresses: parts.map((part) => part.replace(/^\[?([^\]]+?)\]?(?::\d{1,5})?$/, '$1')), port };
+})).pipe(z.array(z.object({ addresses: z.array(z.union([z.ipv4(), z.ipv6()])).min(1), port: z.number() })).min(2).max(8));
+/** `name=address,…` to name servers. */
+const hints = z.string().transform((text) => text.split(',').map((item) => {
+  const [name = '', address = ''] = item.trim().split('=');
+  return { name, address };
+})).pipe(z.array(z.object({ name: z.string().min(1, 'must be name=address,…'), address: z.union([z.ipv4(), z.ipv6()], 'must be name=address,…') })).min(1));
 const count = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
 const bytes = z.coerce.number().int().min(0);
 
@@ -82,6 +94,24 @@ const schema = z.object({
   RATE_CHANGE_PLAN_PER_HOUR: count(1, 10_000).default(10).describe('changes of plan per subscription'),
   BILLING_PLANS_FILE: z.string().optional().describe('JSON that replaces the plan catalogue'),
 
+  DNS_LISTEN: addresses.default(['127.0.0.1:10053', '127.0.0.2:10053']).describe('where the authoritative server listens, UDP and TCP'),
+  DNS_SERVERS: nameservers.prefault('127.0.0.1:10053;127.0.0.2:10053').describe('our name servers: `;` between servers, `,` between addresses; the port is for our own checks'),
+  DNS_NAMESERVER_SUFFIX: domainName.default('ns.holdfast.test').describe('name servers are called <token>-<i>.<suffix>'),
+  DNS_EDGE_SUFFIX: domainName.default('edge.holdfast.test').describe('targets of external zones are called <token>.<suffix>'),
+  DNS_SOA_RNAME: domainName.default('hostmaster.holdfast.test').describe('mailbox in SOA records'),
+  DNS_ALLOW_TEST_TLDS: bit.optional().describe('zones under test and example; development 1, production 0'),
+  DNS_POLL_MS: count(100, 60_000).default(1000).describe('how often a server compares its zones with the database'),
+  DNS_PENDING_DAYS: count(1, 365).default(28).describe('an unproven zone is deleted after this long'),
+  DNS_MOVED_DAYS: count(1, 365).default(30).describe('a zone delegated elsewhere is deleted after this long'),
+  DNS_ZONE_PURGE_DAYS: count(1, 365).default(7).describe('how long a deleted zone can be restored'),
+  DNS_RECORD_PURGE_DAYS: count(1, 365).default(30).describe('how long a deleted record can be restored'),
+  DNS_ROOT_HINTS: hints.optional().describe('where our resolver begins (name=address,…); the root servers unless set'),
+  DNS_RESOLVER_PORT: port.default(53).describe('port of every query it sends'),
+  DNS_ALLOW_NON_GLOBAL: bit.default(false).describe('1: it also asks servers at private and loopback addresses'),
+  DNS_TEST_SERVERS: address.optional().describe('address of the development registry, which answers for test; `npm start` sets it'),
+  DNS_RRL_PER_SECOND: count(0, 1_000_000).default(200).describe('equal answers per second and network; 0: no limit'),
+  DNS_RRL_EXEMPT: list.default(['127.0.0.0/8', '::1/128']).describe('networks without that limit'),
+
   PG_BACKEND: z.enum(['embedded', 'fake']).default('embedded').describe('where new Postgres services live (fake: tests only)'),
   PG_HOST_NAME: z.string().optional().describe('name of this instance host; the host name when not set'),
   PG_REGION: z.string().regex(/^[a-z0-9-]{1,40}$/).default('local').describe('region of this instance host'),
@@ -109,7 +139,7 @@ export type Config = Omit<Parsed, 'HOLDFAST_MASTER_KEY' | SettledKey> & Required
   HOLDFAST_MASTER_KEY: readonly string[];
 };
 type SettledKey = 'AUTH_SECRET' | 'DATABASE_URL' | 'TEMPORAL_ADDRESS' | 'PUBLIC_URL' | 'SIGNUP_MODE' | 'ACCOUNT_MAIL' | 'ACCOUNT_MAIL_FROM'
-  | 'EMAIL_VERIFICATION' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
+  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
 
 /** Reported in full, so one start shows everything that is wrong. */
 export class ConfigError extends Error {
@@ -158,7 +188,7 @@ export function configTable(): { key: string; default: string; description: stri
 }
 
 function defaultText(field: z.ZodType): string {
-  if (!(field instanceof z.ZodDefault)) return '';
+  if (!(field instanceof z.ZodDefault) && !(field instanceof z.ZodPrefault)) return '';
   const value: unknown = field.def.defaultValue;
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   return Array.isArray(value) ? value.join(',') : String(value);
@@ -186,6 +216,7 @@ function settle(parsed: Parsed): Config {
     ACCOUNT_MAIL: accountMail,
     ACCOUNT_MAIL_FROM: parsed.ACCOUNT_MAIL_FROM ?? 'Holdfast <accounts@holdfast.test>',
     EMAIL_VERIFICATION: parsed.EMAIL_VERIFICATION ?? (development || accountMail === 'off' ? 'optional' : 'required'),
+    DNS_ALLOW_TEST_TLDS: parsed.DNS_ALLOW_TEST_TLDS ?? development,
     PG_STOP_ON_EXIT: parsed.PG_STOP_ON_EXIT ?? development,
     PG_GATEWAY_TLS: parsed.PG_GATEWAY_TLS ?? (development ? 'optional' : 'required'),
     PG_HOST_NAME: parsed.PG_HOST_NAME ?? hostname(),

@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 import { captureMailer, smtpMailer } from './adapters/mail-transport/account-mailers';
 import { createLedgerProvider } from './adapters/billing-provider/ledger';
+import { IterativeResolver } from './adapters/dns-resolver/iterative';
+import { rootHints } from './adapters/dns-resolver/root-hints';
+import type { Stub } from './adapters/dns-resolver/routes';
 import { EmbeddedBackend } from './adapters/postgres-backend/embedded';
 import { pgCustomer } from './adapters/postgres-customer/pg';
 import type { BillingProvider } from './billing/ports';
@@ -10,10 +13,15 @@ import { systemClock, type Clock } from './core/clock';
 import { Cursors } from './core/cursor';
 import { createLog, type Log } from './core/log';
 import { createMetrics, type Metrics } from './core/metrics';
+import { parseAddress } from './core/listen';
 import { Secrets } from './core/secrets';
 import { openDatabase, type Database } from './db/client';
 import { ensureInstallationCa } from './db/installation-ca';
 import { createListener, type Listener } from './db/listen';
+import type { DnsResolver } from './dns/ports';
+import { dnsReconcileRule } from './dns/reconcile';
+import { platformOf, type Platform } from './dns/rules/platform';
+import { countZones, requestDeletion as requestDnsDeletion } from './dns/service';
 import { authorityFile, postgresDirectories } from './edge/postgres/directories';
 import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
@@ -77,11 +85,13 @@ export function openApi(core: CoreDeps): AppDeps {
   const sessions = { db, engine, config };
   const mailDispatcher = createMailDispatcher({ db, log, start: startMailOf(temporal) });
   return {
-    ...core, engine, temporal, mailDispatcher, productDeletions, appendAudit,
+    ...core, engine, temporal, mailDispatcher, productDeletions: productDeletionsOf(config), appendAudit,
     startAccountMail: (mailId) => mailDispatcher.start(mailId),
     changePlan: {},
     billingProvider: billingProviderOf(core),
     publicGateway: publicGatewayOf(core),
+    dnsPlatform: platformOf(config),
+    dnsResolver: resolverOf(config),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),
     limiter: createLimiter(db),
@@ -112,6 +122,8 @@ export interface WorkerDeps extends CoreDeps {
   readonly postgresBackend: PostgresBackend;
   readonly postgresCustomer: PostgresCustomer;
   readonly publicGateway: PublicGateway;
+  readonly dnsPlatform: Platform;
+  readonly dnsResolver: DnsResolver;
   readonly productDeletions: readonly ProductDeletion[];
   readonly accountMailer: AccountMailer;
   readonly cancelRun: CancelRun;
@@ -123,21 +135,43 @@ export function openWorker(core: CoreDeps): WorkerDeps {
   return {
     ...core,
     temporal,
+    dnsPlatform: platformOf(config),
+    dnsResolver: resolverOf(config),
     cancelRun: createCancelRun(temporal),
     alerts: createAlerts({ appendAudit, metrics, log }),
-    reconcileRules: [postgresReconcileRule],
+    reconcileRules: [postgresReconcileRule, dnsReconcileRule],
     postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),
     postgresCustomer: pgCustomer,
     publicGateway: publicGatewayOf(core),
-    productDeletions,
+    productDeletions: productDeletionsOf(config),
     accountMailer: accountMailerOf(config),
   };
 }
 
 /** What a project holds, by product: deleting it asks each of them. */
-const productDeletions: readonly ProductDeletion[] = [
-  { kind: 'postgres_service', requestDeletion: requestPostgresDeletion, countLive: countServices },
-];
+function productDeletionsOf(config: Config): readonly ProductDeletion[] {
+  const dns = { config, dnsPlatform: platformOf(config) };
+  return [
+    { kind: 'postgres_service', requestDeletion: requestPostgresDeletion, countLive: countServices },
+    { kind: 'dns_zone', requestDeletion: (tx, projectId) => requestDnsDeletion(tx, dns, projectId), countLive: countZones },
+  ];
+}
+
+const resolverTimeoutMs = 1_500;
+
+/** From the root hints down. Our own servers are asked where they listen, `test` where the development registry does. */
+function resolverOf(config: Config): DnsResolver {
+  const own = config.DNS_SERVERS.flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
+  return new IterativeResolver({
+    rootHints: config.DNS_ROOT_HINTS ?? rootHints, port: config.DNS_RESOLVER_PORT, allowNonGlobal: config.DNS_ALLOW_NON_GLOBAL, own: own.map(({ address }) => address), ownServers: own,
+    stubs: config.DNS_TEST_SERVERS ? [testStub(config.DNS_TEST_SERVERS)] : [], timeoutMs: resolverTimeoutMs, nowMs: Date.now,
+  });
+}
+
+function testStub(text: string): Stub {
+  const { host, port } = parseAddress(text);
+  return { suffix: 'test', servers: [{ name: 'a.nic.test', address: host }], port, addresses: [host] };
+}
 
 /** Development reads its mails in files; elsewhere they go through a relay. While mail is off none is written. */
 function accountMailerOf({ ACCOUNT_MAIL, ACCOUNT_MAIL_FROM, ACCOUNT_SMTP_URL, HOLDFAST_DATA_DIR }: Config): AccountMailer {

@@ -1,9 +1,14 @@
+import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { loadConfig, type Config } from './config';
+import { parseAddress } from './core/listen';
 import { serveMetrics, type Readiness } from './core/metrics-server';
 import { announceReady, onShutdown, runProcess } from './core/process';
 import { migrate } from './db/migrate';
 import { openCore, type CoreDeps } from './deps';
+import { platformOf } from './dns/rules/platform';
+import { DatabaseFeed } from './edge/dns/database-feed';
+import { startDnsServer } from './edge/dns/server';
 import { startPostgresGateway } from './edge/postgres/gateway/gateway';
 import { gatewayOptions } from './edge/postgres/gateway/options';
 import { startPostgresHost } from './edge/postgres/host/host';
@@ -29,6 +34,15 @@ const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Runnin
         await host.stop();
       },
     };
+  },
+  async dns({ config, db, listener, log }) {
+    const listen = config.DNS_LISTEN.map(parseAddress);
+    const platform = platformOf(config);
+    const feed = new DatabaseFeed({ db, listener, platform, serverId: `${hostname()}/${config.DNS_LISTEN.join(',')}`, addresses: config.DNS_LISTEN, pollMs: config.DNS_POLL_MS, log });
+    const server = await startDnsServer({
+      listen, feed, rateLimit: { perSecond: config.DNS_RRL_PER_SECOND, exempt: config.DNS_RRL_EXEMPT }, transfer: { keys: [], allow: [] }, notify: [], nowMs: Date.now, log,
+    });
+    return { facts: { dns: server.addresses }, ready: () => ({ ok: true, zones: server.versions().length }), stop: () => server.close() };
   },
   async postgres(core) {
     const gateway = await startPostgresGateway(gatewayOptions(core.config, { ...core, registry: core.metrics.registry }));

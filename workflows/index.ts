@@ -9,3 +9,5 @@ export { deleteProject } from './identity/delete-project';
 export { expireIdentity } from './identity/expire-identity';
 export { sendAccountMail } from './identity/send-account-mail';
 export { verifyAudit } from './identity/verify-audit';
+export { verifyZone } from './dns/verify-zone';
+export { syncZone } from './dns/sync-zone';

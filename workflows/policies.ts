@@ -47,3 +47,13 @@ export const delivering: ActivityOptions = {
 export const polling: ActivityOptions = {
   startToCloseTimeout: '60s', retry: { initialInterval: '500ms', backoffCoefficient: 1.5, maximumInterval: '60s' }, cancellationType,
 };
+
+/** Asks others' name servers: what does not end in three attempts is asked again at another time. */
+export const checking: ActivityOptions = {
+  startToCloseTimeout: '20s', scheduleToCloseTimeout: '90s', retry: { initialInterval: '2s', backoffCoefficient: 2, maximumAttempts: 3 }, cancellationType,
+};
+
+/** Waits for our own servers or a provider's to take a zone: attempts up to two minutes apart, for an hour. */
+export const publishing: ActivityOptions = {
+  startToCloseTimeout: '30s', scheduleToCloseTimeout: '1h', heartbeatTimeout: '10s', retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '2m' }, cancellationType,
+};

@@ -1,4 +1,5 @@
 import type { SupervisorConfig } from '../config';
+import { parseAddress } from '../core/listen';
 import { anyFreePort, canListen, type PortClaims } from './ports';
 
 /** Where everything of this installation listens, settled before anything is started and handed to every process. */
@@ -6,6 +7,7 @@ export interface Addresses {
   readonly api: { host: string; port: number };
   readonly database: number;
   readonly temporal: { port: number; uiPort: number; httpPort: number; metricsPort: number };
+  readonly dns: readonly { host: string; port: number }[];
   readonly postgresGateway: readonly { host: string; port: number }[];
   /** `METRICS_ADDR` of each process of ours. */
   readonly metrics: ReadonlyMap<string, string>;
@@ -33,28 +35,24 @@ export async function claimAddresses(config: SupervisorConfig, claims: PortClaim
       httpPort: await anyFreePort(),
       metricsPort: await anyFreePort(),
     },
-    postgresGateway: await claimGateway(config.PG_GATEWAY_ADDR, claim),
+    dns: await claimTogether(config.DNS_LISTEN, 'DNS', claim),
+    postgresGateway: await claimTogether(config.PG_GATEWAY_ADDR, 'the Postgres gateway', claim),
     metrics,
   };
 }
 
-/** Addresses with one port keep one port (127.0.0.1 and ::1 are one gateway to a client); an address this machine lacks is left out. */
-async function claimGateway(texts: readonly string[], claim: (what: string, wanted: number, hosts: readonly string[]) => Promise<number>) {
+/** Addresses with one port keep one port (127.0.0.1 and ::1 are one server to a client); an address this machine lacks is left out. */
+async function claimTogether(texts: readonly string[], what: string, claim: (what: string, wanted: number, hosts: readonly string[]) => Promise<number>) {
   const wanted = texts.map(parseAddress);
   const usable = (await Promise.all(wanted.map(async (address) => ((await canListen(address.host)) ? [address] : [])))).flat();
   const result: { host: string; port: number }[] = [];
   for (const port of new Set(usable.map((address) => address.port))) {
     const hosts = usable.filter((address) => address.port === port).map((address) => address.host);
-    const claimed = await claim('the Postgres gateway', port, hosts);
+    const claimed = await claim(what, port, hosts);
     result.push(...hosts.map((host) => ({ host, port: claimed })));
   }
-  if (result.length === 0) throw new Error(`This machine has none of the addresses of PG_GATEWAY_ADDR (${texts.join(', ')}).`);
+  if (result.length === 0) throw new Error(`This machine has none of the addresses of ${what} (${texts.join(', ')}).`);
   return result;
-}
-
-export function parseAddress(text: string): { host: string; port: number } {
-  const at = text.lastIndexOf(':');
-  return { host: text.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(text.slice(at + 1)) };
 }
 
 export function formatAddress({ host, port }: { host: string; port: number }): string {

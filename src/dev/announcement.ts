@@ -6,7 +6,7 @@ export interface DevFile {
   readonly apiUrl: string;
   readonly docsUrl: string;
   readonly temporalUiUrl: string | null;
-  readonly dns: null;
+  readonly dns: { readonly host: string; readonly port: number } | null;
   readonly gateway: null;
   readonly postgres: { readonly host: string; readonly port: number };
   readonly smtp: null;
@@ -25,11 +25,12 @@ export interface Demo {
 export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean; demo: Demo; processes: DevFile['processes'] }): DevFile {
   const apiUrl = `http://${formatAddress({ ...addresses.api, host: reachable(addresses.api.host) })}`;
   const gateway = addresses.postgresGateway[0];
+  const dns = addresses.dns[0];
   return {
     apiUrl,
     docsUrl: `${apiUrl}/docs`,
     temporalUiUrl: facts.temporalIsOurs ? `http://127.0.0.1:${addresses.temporal.uiPort}` : null,
-    dns: null,
+    dns: dns ? { host: reachable(dns.host), port: dns.port } : null,
     gateway: null,
     postgres: { host: reachable(gateway?.host ?? ''), port: gateway?.port ?? 0 },
     smtp: null,
@@ -47,7 +48,7 @@ export async function writeDevFile(file: string, content: DevFile): Promise<void
 }
 
 /** What is printed when all is ready; every command works by copy and paste, one after the other. */
-export function welcome({ apiUrl, docsUrl, temporalUiUrl, postgres, demo }: DevFile, seconds: string): string {
+export function welcome({ apiUrl, docsUrl, temporalUiUrl, dns, postgres, demo }: DevFile, seconds: string): string {
   const project = `${apiUrl}/v1/api/orgs/${demo.orgSlug}/projects/${demo.projectSlug}`;
   return `
 Holdfast is ready (${seconds} s).
@@ -55,6 +56,7 @@ Holdfast is ready (${seconds} s).
   API            ${apiUrl}
   Documentation  ${docsUrl}
   Temporal UI    ${temporalUiUrl ?? 'at the server of TEMPORAL_ADDRESS'}
+  DNS            ${dns?.host}:${dns?.port} (UDP and TCP)
   Postgres       ${postgres.host}:${postgres.port} (the gateway customers connect to)
 
   Demo owner     ${demo.email}  password ${demo.password}

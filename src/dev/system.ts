@@ -21,12 +21,13 @@ import { startTemporalServer } from './temporal-server';
 export const children = [
   { name: 'api', entry: 'api.js', env: {} },
   { name: 'edge-postgres-host', entry: 'edge.js', env: { EDGE_SERVES: 'postgres-host' } },
+  { name: 'edge-dns', entry: 'edge.js', env: { EDGE_SERVES: 'dns' } },
   { name: 'edge-postgres', entry: 'edge.js', env: { EDGE_SERVES: 'postgres' } },
   { name: 'worker', entry: 'worker.js', env: {} },
 ] as const;
 
 /** Gateways first, so customers' connections end before what serves them; the database last. */
-const stopOrder = ['edge-postgres', 'worker', 'api', 'edge-postgres-host', 'temporal', 'database'];
+const stopOrder = ['edge-dns', 'edge-postgres', 'worker', 'api', 'edge-postgres-host', 'temporal', 'database'];
 
 export interface SystemOptions {
   readonly config: SupervisorConfig;
@@ -167,6 +168,8 @@ export class System {
       TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS ?? `127.0.0.1:${addresses.temporal.port}`,
       API_ADDR: formatAddress(addresses.api),
       PG_DATA_DIR: this.postgresDir,
+      DNS_LISTEN: addresses.dns.map(formatAddress).join(','),
+      ...(given['DNS_SERVERS'] ? {} : { DNS_SERVERS: addresses.dns.map(formatAddress).join(';') }),
       PG_GATEWAY_ADDR: addresses.postgresGateway.map(formatAddress).join(','),
     };
   }

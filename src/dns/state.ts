@@ -101,6 +101,11 @@ export function isExpired(zone: { createdAt: Date; lastConclusiveNoAt: Date | nu
   return age >= pendingDays * dayMs && sinceNo <= 7 * dayMs;
 }
 
+/** Whether a zone has been delegated elsewhere for so long that it ends. */
+export function hasMovedFor(zone: { status: ZoneStatus; movedAt: Date | null }, movedDays: number, now: Date): boolean {
+  return zone.status === 'moved' && zone.movedAt !== null && now.getTime() - zone.movedAt.getTime() >= movedDays * dayMs;
+}
+
 function pendingDelayMs(attempt: number, elapsedMs: number): number {
   return pendingLadderMs[attempt] ?? (elapsedMs < dayMs ? hourMs : 6 * hourMs);
 }

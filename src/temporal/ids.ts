@@ -5,6 +5,9 @@ export const workflowIds = {
   sendAccountMail: (mailId: string) => `identity-mail/${mailId}`,
   deleteProject: (projectId: string) => `identity-delete-project/${projectId}`,
   deleteOrganization: (orgId: string) => `identity-delete-org/${orgId}`,
+  verifyZone: (zoneId: string) => `dns-verify/${zoneId}`,
+  syncZone: (zoneId: string) => `dns-sync/${zoneId}`,
+  purgeZone: (zoneId: string) => `dns-purge/${zoneId}`,
 } as const;
 
 /** Schedule ids have no slash. */

@@ -1,0 +1,49 @@
+import { heartbeat } from '@temporalio/activity';
+import { TryLater } from '../src/core/job-errors';
+import { endSync, ensureChecked, ensureSynced, type DnsDeps } from '../src/dns/service';
+
+export type DnsActivityDeps = Pick<DnsDeps, 'db' | 'clock' | 'dnsPlatform' | 'dnsResolver' | 'config'>;
+export type DnsActivities = ReturnType<typeof createDnsActivities>;
+export type ZoneRun = { zoneId: string };
+
+/** A report this young is not asked for again: the request that woke the run has just written it. */
+const freshSeconds = 30;
+/** Between two checks of a zone whose next one is overdue. */
+const pauseMinMs = 10_000;
+/** Waiting for somebody else's check, within the 20 s of the activity. */
+const budgetMs = 8_000;
+/** Of one attempt to publish, within its 30 s. */
+const publishMs = 20_000;
+
+/** Activities on the queue `dns`. */
+export function createDnsActivities(deps: DnsActivityDeps) {
+  return {
+    /** The zone has been checked; `delayMs` to the next check, null when the zone is deleted. Errors: TryLater while another check lasts. */
+    async ensureZoneChecked({ zoneId }: ZoneRun): Promise<{ delayMs: number | null; status: string | null }> {
+      heartbeat();
+      const outcome = await ensureChecked(deps, zoneId, { freshSeconds, budgetMs });
+      if (outcome === 'busy') throw new TryLater('Another check of the zone has not ended.', { expected: true });
+      if (outcome === 'gone' || outcome.zone.deletedAt) return { delayMs: null, status: null };
+      const { nextCheckAt, status } = outcome.zone;
+      return { delayMs: nextCheckAt ? Math.max(pauseMinMs, nextCheckAt.getTime() - deps.clock.now().getTime()) : null, status };
+    },
+
+    /** Every live server answers with the zone's version. Errors: TryLater while one is behind, or none is live. */
+    async ensureZonePublished({ zoneId }: ZoneRun): Promise<{ version: number | null }> {
+      const beat = setInterval(() => heartbeat(), 3_000);
+      try {
+        const synced = await ensureSynced(deps, zoneId, { budgetMs: publishMs });
+        if (!synced) await endSync(deps, zoneId, null);
+        else if (synced.report.status === 'partial') throw new TryLater('A name server is behind.', { expected: true });
+        return { version: synced ? synced.report.versionAfter : null };
+      } finally {
+        clearInterval(beat);
+      }
+    },
+
+    /** Nobody waits for it any longer; the servers go on following by themselves. */
+    async markSyncFailed({ zoneId }: ZoneRun): Promise<void> {
+      await endSync(deps, zoneId, { code: 'backend_error', message: 'Not every name server has taken the zone.' });
+    },
+  };
+}

@@ -1,0 +1,9 @@
+import { recordOperations } from './records';
+import { scanOperations } from './scan';
+import { verificationOperations } from './verification';
+import { zoneOperations } from './zones';
+
+export type { DnsDeps } from '../deps';
+
+/** Operations of DNS zones and records; http/routes.ts adds them to the one list. */
+export const dnsOperations = [...zoneOperations, ...recordOperations, ...verificationOperations, ...scanOperations];

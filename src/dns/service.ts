@@ -1,0 +1,8 @@
+/**
+ * What other products call (contract dns.md §6.2), inside their own transactions where they take `tx`.
+ */
+export { requestDeletion, suspendForPayment, resumeFromPayment } from './zones';
+export { countZones } from './store/zones';
+export { ensureChecked } from './checks';
+export { endSync, ensureSynced } from './sync';
+export type { DnsDeps } from './deps';

@@ -1,0 +1,172 @@
+import type { PageKey } from '../../core/cursor';
+import type { Id } from '../../core/ids';
+import { execute, rows, type Db } from '../../db/client';
+import { violates } from '../../db/errors';
+import type { Tx } from '../../db/transaction';
+import { AppError } from '../../core/errors';
+import type { ShownZoneStatus, StatusReason, ZoneStatus } from '../state';
+
+export type ZoneMode = 'full_hosting' | 'external';
+
+export type ZoneRow = {
+  id: Id<'zone'>; orgId: Id<'org'>; projectId: Id<'prj'>; domain: string; unicodeDomain: string; registrable: string; mode: ZoneMode;
+  status: ZoneStatus; statusReason: StatusReason | null; served: boolean; customNameservers: string[]; formerNameservers: string[]; formerUntil: Date | null;
+  seenNameservers: string[]; cnameToken: string | null; provenAt: Date | null; lastCheckedAt: Date | null; nextCheckAt: Date | null;
+  checkAttempt: number; ladderStartedAt: Date; checkFailures: number; inconclusives: number; misses: number; firstMissAt: Date | null; lastConclusiveNoAt: Date | null;
+  serverProblems: boolean; misdelegated: boolean; version: number; serial: number; lastSyncedAt: Date | null; syncErrorCode: string | null;
+  syncErrorMessage: string | null; recordCount: number; proxiedCount: number; activatedAt: Date | null; movedAt: Date | null; suspendedAt: Date | null;
+  suspendedReason: 'billing' | 'operator' | null; deletedAt: Date | null; purgeAt: Date | null; createdAt: Date; updatedAt: Date;
+  /** Names below DNS_NAMESERVER_SUFFIX and the TXT that proves the claim. */
+  token: string; verifyToken: string;
+  /** Lowest version all live servers answer with; null while none is live or one of them lacks the zone. */
+  ackedVersion: number | null; ackedAt: Date | null;
+};
+
+export const zoneColumns = `z.id, z.org_id as "orgId", z.project_id as "projectId", z.domain, z.unicode_domain as "unicodeDomain", z.registrable, z.mode, z.status,
+  z.status_reason as "statusReason", z.served, z.custom_nameservers as "customNameservers", z.former_nameservers as "formerNameservers",
+  z.former_until as "formerUntil", z.seen_nameservers as "seenNameservers", z.cname_token as "cnameToken", z.proven_at as "provenAt",
+  z.last_checked_at as "lastCheckedAt", z.next_check_at as "nextCheckAt", z.check_attempt as "checkAttempt", z.ladder_started_at as "ladderStartedAt",
+  z.check_failures as "checkFailures", z.inconclusives, z.misses, z.first_miss_at as "firstMissAt", z.last_conclusive_no_at as "lastConclusiveNoAt",
+  z.server_problems as "serverProblems", z.misdelegated, z.version, z.serial::float8 as serial, z.last_synced_at as "lastSyncedAt",
+  z.sync_error_code as "syncErrorCode", z.sync_error_message as "syncErrorMessage", z.record_count as "recordCount", z.proxied_count as "proxiedCount",
+  z.activated_at as "activatedAt", z.moved_at as "movedAt", z.suspended_at as "suspendedAt", z.suspended_reason as "suspendedReason",
+  z.deleted_at as "deletedAt", z.purge_at as "purgeAt", z.created_at as "createdAt", z.updated_at as "updatedAt",
+  n.token, n.verify_token as "verifyToken", p.version as "ackedVersion", p.at as "ackedAt"`;
+
+/** A server that has sent no heartbeat for this long is not waited for. */
+export const serverLiveSeconds = 15;
+
+const joined = `join dns_nameserver_assignment n on n.project_id = z.project_id and n.domain = z.domain
+  left join lateral (
+    select case when count(*) = count(a.version) then min(a.version) end as version, max(a.at) as at
+    from dns_server s left join dns_ack a on a.server_id = s.id and a.zone_id = z.id
+    where s.heartbeat_at > now() - interval '${serverLiveSeconds} seconds'
+  ) p on true`;
+
+/** Shown status in SQL: the same rule as shownZoneStatus. */
+const shown = `case when z.deleted_at is not null then 'deleted' when z.suspended_at is not null then 'suspended' else z.status end`;
+
+/** A zone of the project, deleted ones too while they can be restored; null when absent, foreign or purged. */
+export async function findZone(db: Db, projectId: string, zoneId: string): Promise<ZoneRow | null> {
+  const [row] = await rows<ZoneRow>(db, `select ${zoneColumns} from dns_zone z ${joined} where z.id = $1 and z.project_id = $2 and z.purged_at is null`, zoneId, projectId);
+  return row ?? null;
+}
+
+/** The same, locked until the transaction ends: every writer of a zone and its records takes this first. */
+export async function lockZone(tx: Tx, projectId: string, zoneId: string): Promise<ZoneRow | null> {
+  await execute(tx, 'select from dns_zone where id = $1 and project_id = $2 for update', zoneId, projectId);
+  return findZone(tx, projectId, zoneId);
+}
+
+/** Any zone, for whoever works on it; null when absent or purged. */
+export async function loadZone(db: Db, zoneId: string): Promise<ZoneRow | null> {
+  const [row] = await rows<ZoneRow>(db, `select ${zoneColumns} from dns_zone z ${joined} where z.id = $1 and z.purged_at is null`, zoneId);
+  return row ?? null;
+}
+
+export async function lockAnyZone(tx: Tx, zoneId: string): Promise<ZoneRow | null> {
+  await execute(tx, 'select from dns_zone where id = $1 for update', zoneId);
+  return loadZone(tx, zoneId);
+}
+
+export type ZoneFilter = { projectId: string; status: ShownZoneStatus | null; mode: ZoneMode | null; search: string | null };
+
+/** Zones of the project, newest first, after the key. Deleted ones only when asked for. */
+export function listZones(db: Db, filter: ZoneFilter, page: { after: PageKey | null; limit: number }): Promise<ZoneRow[]> {
+  const [createdAt, id] = page.after ?? [null, null];
+  return rows<ZoneRow>(db, `select ${zoneColumns} from dns_zone z ${joined}
+    where z.project_id = $1 and z.purged_at is null
+      and (case when $2::text is null then z.deleted_at is null else ${shown} = $2::text end)
+      and ($3::text is null or z.mode = $3::text)
+      and ($4::text is null or position($4::text in z.domain) > 0 or position($4::text in z.unicode_domain) > 0)
+      and ($5::timestamptz is null or (z.created_at, z.id) < ($5::timestamptz, $6::text))
+    order by z.created_at desc, z.id desc limit $7::int`,
+  filter.projectId, filter.status, filter.mode, filter.search, createdAt, id, page.limit);
+}
+
+/** How many zones of these projects live. */
+export async function countZones(db: Db, projectIds: readonly string[]): Promise<number> {
+  const [row] = await rows<{ count: number }>(db, `select count(*)::int as count from dns_zone where project_id = any($1::text[]) and deleted_at is null`, projectIds);
+  return row?.count ?? 0;
+}
+
+export async function liveZoneIds(db: Db, projectId: string): Promise<Id<'zone'>[]> {
+  const found = await rows<{ id: Id<'zone'> }>(db, 'select id from dns_zone where project_id = $1 and deleted_at is null order by id', projectId);
+  return found.map(({ id }) => id);
+}
+
+/** The project's names and proof for a domain, made at its first claim and the same ever after. */
+export async function ensureAssignment(tx: Tx, assignment: { projectId: string; domain: string; token: string; verifyToken: string }): Promise<void> {
+  await execute(tx, `insert into dns_nameserver_assignment (project_id, domain, token, verify_token) values ($1, $2, $3, $4) on conflict (project_id, domain) do nothing`,
+    assignment.projectId, assignment.domain, assignment.token, assignment.verifyToken);
+}
+
+export async function markEverLive(tx: Tx, projectId: string, domain: string): Promise<void> {
+  await execute(tx, 'update dns_nameserver_assignment set ever_live = true where project_id = $1 and domain = $2 and not ever_live', projectId, domain);
+}
+
+export type NewZone = {
+  id: Id<'zone'>; orgId: Id<'org'>; projectId: Id<'prj'>; domain: string; unicodeDomain: string; registrable: string; mode: ZoneMode;
+  customNameservers: readonly string[]; cnameToken: string | null; serial: number; firstCheckSeconds: number;
+};
+
+/** Errors: `zone_exists` when the project has a live claim on the name. */
+export async function insertZone(tx: Tx, zone: NewZone): Promise<void> {
+  try {
+    await execute(tx, `insert into dns_zone (id, org_id, project_id, domain, unicode_domain, registrable, mode, custom_nameservers, cname_token, serial, status_reason, next_check_at)
+      values ($1, $2, $3, $4, $5, $6, $7, $8::text[], $9, $10::bigint, case when $7 = 'external' then 'awaiting_txt' else 'awaiting_nameservers' end, now() + $11::int * interval '1 second')`,
+    zone.id, zone.orgId, zone.projectId, zone.domain, zone.unicodeDomain, zone.registrable, zone.mode, zone.customNameservers, zone.cnameToken, zone.serial, zone.firstCheckSeconds);
+  } catch (error) {
+    throw violates(error, 'dns_zone_of_project') ? zoneExists(zone.domain) : error;
+  }
+}
+
+export function zoneExists(domain: string): AppError {
+  return new AppError('zone_exists', `This project has a zone for ${domain} already.`);
+}
+
+/** Ends the claim: nothing is answered for it, and it can be restored until `purge_at`. */
+export async function markZoneDeleted(tx: Tx, zoneId: string, options: { purgeDays: number; reason: StatusReason | null }): Promise<void> {
+  await execute(tx, `update dns_zone set deleted_at = now(), purge_at = now() + $2::int * interval '1 day', served = false, next_check_at = null,
+    status_reason = coalesce($3, status_reason), updated_at = now() where id = $1`, zoneId, options.purgeDays, options.reason);
+}
+
+/** Errors: `zone_exists` when the project has claimed the name anew. */
+export async function markZoneRestored(tx: Tx, zone: { id: string; domain: string; status: ZoneStatus }): Promise<void> {
+  try {
+    await execute(tx, `update dns_zone set deleted_at = null, purge_at = null, status = $2, status_reason = case when $2 = 'pending' then 'awaiting_nameservers' end,
+      next_check_at = now(), check_attempt = 0, ladder_started_at = now(), check_failures = 0, inconclusives = 0, first_miss_at = null, updated_at = now() where id = $1`, zone.id, zone.status);
+  } catch (error) {
+    throw violates(error, 'dns_zone_of_project') ? zoneExists(zone.domain) : error;
+  }
+}
+
+/** Whether somebody holds the name by proof now: an active or degraded claim. */
+export async function isHeld(db: Db, domain: string, exceptZoneId: string): Promise<boolean> {
+  const [row] = await rows<{ held: boolean }>(db, `select exists (select from dns_zone
+    where domain = $1 and id <> $2 and deleted_at is null and status in ('active', 'degraded')) as held`, domain, exceptZoneId);
+  return row?.held ?? false;
+}
+
+export async function setCustomNameservers(tx: Tx, zoneId: string, names: readonly string[]): Promise<void> {
+  await execute(tx, `update dns_zone set former_nameservers = custom_nameservers, former_until = now() + interval '7 days', custom_nameservers = $2::text[],
+    updated_at = now() where id = $1`, zoneId, names);
+}
+
+/** One version on: the zone's counters follow what was written with it. `all`: every answer may have changed. */
+export async function bumpZone(tx: Tx, zone: { id: string; version: number; serial: number; recordCount: number; proxiedCount: number; all: boolean }): Promise<void> {
+  await execute(tx, `update dns_zone set version = $2::int, serial = $3::bigint, record_count = $4::int, proxied_count = $5::int,
+    status_version = case when $6::boolean then $2::int else status_version end, updated_at = now() where id = $1`,
+  zone.id, zone.version, zone.serial, zone.recordCount, zone.proxiedCount, zone.all);
+}
+
+export async function setSuspension(tx: Tx, orgId: string, reason: 'billing' | 'operator' | null): Promise<number> {
+  return reason === null
+    ? execute(tx, `update dns_zone set suspended_at = null, suspended_reason = null, updated_at = now() where org_id = $1 and suspended_reason = 'billing'`, orgId)
+    : execute(tx, `update dns_zone set suspended_at = now(), suspended_reason = $2, updated_at = now() where org_id = $1 and suspended_at is null and deleted_at is null`, orgId, reason);
+}
+
+/** Zones whose time to be restored is over. */
+export function listPurgeable(db: Db, limit: number): Promise<{ id: Id<'zone'>; orgId: string; projectId: string; domain: string }[]> {
+  return rows(db, `select id, org_id as "orgId", project_id as "projectId", domain from dns_zone where purge_at <= now() and purged_at is null order by purge_at limit $1::int`, limit);
+}
