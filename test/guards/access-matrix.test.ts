@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { roles, type Role } from '../../src/core/caller';
+import { roles, scopes, type Role } from '../../src/core/caller';
+import { newId } from '../../src/core/ids';
 import type { Described } from '../../src/http/possible-errors';
 import { routes } from '../../src/http/routes';
 import { addresses } from '../../src/http/server';
@@ -73,10 +74,24 @@ async function credential(column: Column): Promise<Record<string, string>> {
   switch (column) {
     case 'no session': return {};
     case 'expired': return { cookie: await expiredCookie() };
-    case 'API key': return { authorization: `Bearer ${newApiKey('live').key}` };
+    case 'API key': return { authorization: `Bearer ${await keyOfEveryScope()}` };
     case 'non-member': return { cookie: api.foreign.cookies.owner };
     default: return { cookie: api.tenant.cookies[column] };
   }
+}
+
+let keyOnce: Promise<string> | undefined;
+
+/** A key of the tenant's project that may do whatever keys may. */
+function keyOfEveryScope(): Promise<string> {
+  keyOnce ??= (async () => {
+    const { key, digest, prefix, last4 } = newApiKey('live');
+    const { orgId, projectId, userIds } = api.tenant;
+    await api.deps.db.pool.query(`insert into api_key (id, service_id, org_id, project_id, name, mode, prefix, last4, digest, scopes, created_by)
+      values ($1, $2, $3, $4, 'matrix', 'live', $5, $6, $7, $8, $9)`, [newId('key'), newId('mls'), orgId, projectId, prefix, last4, digest, scopes, userIds.owner]);
+    return key;
+  })();
+  return keyOnce;
 }
 
 let expiredOnce: Promise<string> | undefined;

@@ -25,6 +25,10 @@ const mail = { deliverAccountMail: done, markAccountMailSent: done, markAccountM
 const projectDeletion = { requestProductDeletions: done, awaitProductsGone: done, markProjectDeleted: done };
 const orgDeletion = { requestProjectDeletions: done, awaitProjectsGone: done, closeOrganizationBilling: done, recordBillingFailure: done, markOrganizationDeleted: done };
 
+const zoneRun = { zoneId: 'zone_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
+/** Answers with each value in turn, then the last again. */
+const inTurn = (...values: unknown[]) => async () => (values.length > 1 ? values.shift() : values[0]);
+
 /**
  * Every exported workflow stands here, with each way its code can branch. `npm run histories:record` adds what has no file
  * in histories/ yet and never touches what has: those are promises to runs that are under way.
@@ -47,6 +51,9 @@ export const recordings: readonly Recording[] = [
   { workflow: 'deleteOrganization', variant: 'billing-refused', input: orgRun, activities: { ...orgDeletion, closeOrganizationBilling: refused } },
   { workflow: 'expireIdentity', variant: 'done', activities: { expireIdentityRows: async () => ({ changed: 3 }) } },
   { workflow: 'verifyAudit', variant: 'whole', activities: { verifyAuditChains: async () => ({ broken: 0 }) } },
+  { workflow: 'verifyZone', variant: 'until-deleted', input: zoneRun, activities: { ensureZoneChecked: inTurn({ delayMs: 20, status: 'pending' }, { delayMs: 20, status: 'active' }, { delayMs: null, status: null }) } },
+  { workflow: 'syncZone', variant: 'published', input: zoneRun, activities: { ensureZonePublished: async () => ({ version: 7 }), markSyncFailed: done } },
+  { workflow: 'syncZone', variant: 'given-up', input: zoneRun, activities: { ensureZonePublished: refused, markSyncFailed: done } },
 ];
 
 export const fileOf = ({ workflow, variant }: Pick<Recording, 'workflow' | 'variant'>) => `${workflow}.${variant}.bin`;
