@@ -108,7 +108,7 @@ const schema = z.object({
   DNS_ROOT_HINTS: hints.optional().describe('where our resolver begins (name=address,…); the root servers unless set'),
   DNS_RESOLVER_PORT: port.default(53).describe('port of every query it sends'),
   DNS_ALLOW_NON_GLOBAL: bit.default(false).describe('1: it also asks servers at private and loopback addresses'),
-  DNS_TEST_SERVERS: address.optional().describe('address of the development registry, which answers for test; `npm start` sets it'),
+  DNS_TEST_SERVERS: address.optional().describe('address of a registry for development, asked for names under test'),
   DNS_RRL_PER_SECOND: count(0, 1_000_000).default(200).describe('equal answers per second and network; 0: no limit'),
   DNS_RRL_EXEMPT: list.default(['127.0.0.0/8', '::1/128']).describe('networks without that limit'),
 

@@ -2,6 +2,8 @@
  * What other products call (contract dns.md §6.2), inside their own transactions where they take `tx`.
  */
 export { requestDeletion, suspendForPayment, resumeFromPayment } from './zones';
+export { ensureManagedRecords, findHostedZone, removeManagedRecords } from './managed';
+export { findRecordsPointingAt } from './store/managed';
 export { countZones } from './store/zones';
 export { ensureChecked } from './checks';
 export { endSync, ensureSynced } from './sync';
