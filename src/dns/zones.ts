@@ -10,7 +10,7 @@ import { openOperation, type OperationRow } from '../operations/store';
 import { workflowIds } from '../temporal/ids';
 import { settleClaims } from './claims';
 import type { DnsDeps } from './deps';
-import { noZone, requireWritable, requireZone } from './faults';
+import { noZone, requireVersion, requireWritable, requireZone } from './faults';
 import type { Platform } from './rules/platform';
 import { canonicalDomain, registrableDomain } from './rules/domains';
 import { canonicalHost } from './rules/names';
@@ -98,10 +98,12 @@ export function pageZones(deps: Pick<DnsDeps, 'db' | 'cursors'>, projectId: stri
 }
 
 type ZoneRequest = { caller: ProjectCaller; zoneId: string; cause: Cause };
+type ZoneWrite = ZoneRequest & { ifMatch: string | null };
 
-/** Our answers and the gateway's routes end with this commit; restore brings everything back until purgeAt. Errors: `not_found`. */
-export async function deleteZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'config'>, { caller, zoneId, cause }: ZoneRequest): Promise<{ zone: ZoneRow; warnings: Warning[] }> {
+/** Our answers and the gateway's routes end with this commit; restore brings everything back until purgeAt. Errors: `not_found`, `precondition_failed`. */
+export async function deleteZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'config'>, { caller, zoneId, cause, ifMatch }: ZoneWrite): Promise<{ zone: ZoneRow; warnings: Warning[] }> {
   const zone = requireZone(await lockZone(tx, caller.project.id, zoneId));
+  requireVersion(ifMatch, zone.version);
   const deleted = await endZone(tx, deps, zone, { cause });
   const warnings = isLive(zone.status) && zone.served
     ? [{ code: 'still_delegated', message: `${zone.domain} is still delegated to our name servers. Change them at the registrar first next time, so that nobody sees the domain vanish.` }] : [];
@@ -133,9 +135,10 @@ export async function restoreZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform'>, { 
   return await loadZone(tx, zone.id) ?? zone;
 }
 
-/** Errors: `not_found`, `service_suspended`, `validation_error`. */
-export async function changeNameservers(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform'>, request: ZoneRequest & { customNameservers: readonly string[] }): Promise<ZoneRow> {
+/** Errors: `not_found`, `service_suspended`, `precondition_failed`, `validation_error`. */
+export async function changeNameservers(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform'>, request: ZoneWrite & { customNameservers: readonly string[] }): Promise<ZoneRow> {
   const zone = requireWritable(await lockZone(tx, request.caller.project.id, request.zoneId));
+  requireVersion(request.ifMatch, zone.version);
   const names = canonicalNameservers(zone.domain, request.customNameservers);
   if (names.join() === zone.customNameservers.join()) return zone;
   await setCustomNameservers(tx, zone.id, names);

@@ -52,6 +52,7 @@ test('listDnsZones and getDnsZone show the project its own zones; deleted ones o
 test('deleteDnsZone ends the answers at once, restoreDnsZone brings all of it back under the same names', async () => {
   const zone = await world.zone('back.test');
   await world.ask('POST', `/dns/zones/${zone.id}/records`, { json: { type: 'A', name: 'www', value: '192.0.2.1' } });
+  expect((await world.ask('DELETE', `/dns/zones/${zone.id}`, { headers: { 'if-match': '"9999"' } })).body).toMatchObject({ code: 'precondition_failed' });
   const deleted = await world.ask('DELETE', `/dns/zones/${zone.id}`);
   expect(deleted.body).toMatchObject({ deleted: true, zoneId: zone.id, zone: { status: 'deleted', served: false, purgeAt: expect.any(String) } });
   await until(async () => await soa('back.test') === 'REFUSED');

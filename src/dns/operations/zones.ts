@@ -50,10 +50,10 @@ const getDnsZone = project('dns:read')({
 const updateDnsZone = project('dns:zones')({
   id: 'updateDnsZone', method: 'patch', path: '/dns/zones/:zoneId', tag,
   summary: 'Change the name servers of a zone',
-  body: updateZoneBody, answer: zoneWarningsAnswer, errors: ['service_suspended'],
-  handle: async ({ deps, caller, params: { zoneId }, body, cause, transact }) => {
+  body: updateZoneBody, answer: zoneWarningsAnswer, errors: ['service_suspended', 'precondition_failed'],
+  handle: async ({ deps, caller, params: { zoneId }, body, cause, request: { ifMatch }, transact }) => {
     const limit = await recordLimitOf(deps, caller.org.id);
-    return transact(async (tx) => ({ zone: showZone(deps, await changeNameservers(tx, deps, { caller, zoneId, cause, ...body }), limit), warnings: [] }));
+    return transact(async (tx) => ({ zone: showZone(deps, await changeNameservers(tx, deps, { caller, zoneId, cause, ifMatch, ...body }), limit), warnings: [] }));
   },
 });
 
@@ -61,11 +61,11 @@ const deleteDnsZone = project('dns:zones')({
   id: 'deleteDnsZone', method: 'delete', path: '/dns/zones/:zoneId', tag,
   summary: 'Delete a zone',
   description: 'Our answers end at once. Everything comes back with restore until purgeAt.',
-  answer: deletedZoneAnswer,
-  handle: async ({ deps, caller, params: { zoneId }, cause, transact }) => {
+  answer: deletedZoneAnswer, errors: ['precondition_failed'],
+  handle: async ({ deps, caller, params: { zoneId }, cause, request: { ifMatch }, transact }) => {
     const limit = await recordLimitOf(deps, caller.org.id);
     return transact(async (tx) => {
-      const { zone, warnings } = await deleteZone(tx, deps, { caller, zoneId, cause });
+      const { zone, warnings } = await deleteZone(tx, deps, { caller, zoneId, cause, ifMatch });
       return { deleted: true as const, zoneId, zone: showZone(deps, zone, limit), warnings };
     });
   },
