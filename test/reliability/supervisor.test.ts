@@ -28,7 +28,7 @@ describe('a running installation', () => {
   test('has written where everything is for its owner alone', async () => {
     const { mode } = await stat(join(clone.dir, 'dev.json'));
     expect(mode & 0o777).toBe(0o600);
-    expect(first.processes.map(({ name }) => name)).toEqual(expect.arrayContaining(['database', 'temporal', 'api', 'worker', 'edge-postgres-host', 'edge-postgres']));
+    expect(first.processes.map(({ name }) => name)).toEqual(expect.arrayContaining(['database', 'temporal', 'api', 'worker', 'edge-postgres-host', 'edge-postgres', 'edge-dns']));
     expect(first.demo).toMatchObject({ email: 'owner@demo.test', orgSlug: 'demo', projectSlug: 'default' });
     expect(await readyz(first)).toBe(true);
     expect((await fetch(first.temporalUiUrl)).status).toBe(200);
@@ -49,7 +49,7 @@ describe('a running installation', () => {
     expect(second.output).toContain(first.apiUrl);
   });
 
-  test.each(['api', 'worker', 'edge-postgres', 'edge-postgres-host', 'temporal', 'database'])('starts %s again when it is killed', async (name) => {
+  test.each(['api', 'worker', 'edge-dns', 'edge-postgres', 'edge-postgres-host', 'temporal', 'database'])('starts %s again when it is killed', async (name) => {
     const before = await clone.until(readyz);
     send('SIGKILL', before, name);
     await clone.says(`${name} is back.`);

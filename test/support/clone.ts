@@ -12,7 +12,7 @@ const devFile = z.object({
   apiUrl: z.url(),
   docsUrl: z.url(),
   temporalUiUrl: z.url(),
-  dns: z.null(),
+  dns: z.object({ host: z.string(), port: z.number() }),
   gateway: z.null(),
   postgres: z.object({ host: z.string(), port: z.number() }),
   smtp: z.null(),
@@ -141,7 +141,7 @@ function cleanEnvironment(): Record<string, string> {
 }
 
 async function quietPorts(): Promise<Record<string, string>> {
-  const gateway = await anyFreePort();
+  const [gateway, dns] = [await anyFreePort(), await anyFreePort()];
   return {
     API_ADDR: `127.0.0.1:${await anyFreePort()}`,
     METRICS_ADDR: `127.0.0.1:${await anyFreePort()}`,
@@ -149,6 +149,7 @@ async function quietPorts(): Promise<Record<string, string>> {
     TEMPORAL_PORT: String(await anyFreePort()),
     TEMPORAL_UI_PORT: String(await anyFreePort()),
     PG_GATEWAY_ADDR: `127.0.0.1:${gateway},[::1]:${gateway}`,
+    DNS_LISTEN: `127.0.0.1:${dns},127.0.0.2:${dns}`,
     PG_POOL_PREPARED: '0',
     PG_POOL_RUNNING: 'trial:0',
   };
