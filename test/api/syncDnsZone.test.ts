@@ -19,8 +19,13 @@ test('a zone that is everywhere is in sync: no version, no serial, and the secon
 test('a server that lost its acknowledgement is told again and the answer says applied', async () => {
   const zone = await world.zone('behind.test');
   await sync(zone.id);
-  await world.api.deps.db.pool.query('update dns_ack set version = 0 where zone_id = $1', [zone.id]);
-  const { body } = await sync(zone.id, { force: true });
+  const loseAcknowledgement = async () => {
+    await world.api.deps.db.pool.query('update dns_ack set version = 0 where zone_id = $1', [zone.id]);
+    return sync(zone.id, { force: true });
+  };
+  let { body } = await loseAcknowledgement();
+  // The server's own poll mends it, too: where that was faster, once more.
+  for (let tries = 0; tries < 10 && !body.sync.drift; tries++) ({ body } = await loseAcknowledgement());
   expect(body.sync).toMatchObject({ status: 'applied', drift: true, versionBefore: 0, servers: [{ inSync: true }] });
   expect((await acks(zone.id)).rows).toEqual([{ version: body.zone.version }]);
 });
