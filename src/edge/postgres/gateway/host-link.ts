@@ -45,7 +45,7 @@ export class HostLink {
     const held = this.held.get(serviceId);
     if (!held || --held.sessions > 0) return;
     this.held.delete(serviceId);
-    this.client.call('release', { serviceId }, hostAnswers.release, 5_000).catch(() => undefined); // with the connection the lease is gone as well
+    this.release(serviceId);
   }
 
   close(): void {
@@ -53,12 +53,19 @@ export class HostLink {
     this.client.close();
   }
 
+  /** With the connection the lease is gone as well, so a failure needs nothing. */
+  private release(serviceId: string): void {
+    this.client.call('release', { serviceId }, hostAnswers.release, 5_000).catch(() => undefined);
+  }
+
   /** A host that restarts is waited for; a refusal is final. */
   private async acquire(serviceId: string): Promise<number> {
     const until = performance.now() + wakeMs;
     for (;;) {
       try {
-        return (await this.client.call('acquire', { serviceId }, hostAnswers.acquire, Math.max(1, until - performance.now()))).port;
+        const { port } = await this.client.call('acquire', { serviceId }, hostAnswers.acquire, Math.max(1, until - performance.now()));
+        if (!this.held.has(serviceId)) this.release(serviceId); // the last session left while the lease was under way
+        return port;
       } catch (error) {
         if (this.closed || (error instanceof AppError && error.code === 'not_found') || performance.now() + retryMs > until) throw error;
         await delay(retryMs);
