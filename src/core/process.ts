@@ -28,8 +28,9 @@ export function onShutdown(drain: Drain, deadlineMs = 25_000): void {
 
 /** Without a parent its database and its Temporal are going too: there is little to wait for. */
 const orphanDeadlineMs = 5_000;
+const hadParent = process.channel !== undefined;
 // From the first moment on: the parent may be gone before the process has come to register a drain.
-if (process.channel) process.once('disconnect', () => void shutDown('disconnect', orphanDeadlineMs));
+if (hadParent) process.once('disconnect', () => void shutDown('disconnect', orphanDeadlineMs));
 
 /** Runs the process's main part. What it cannot start with is said on stderr in full, and exit code 1 says so too. */
 export function runProcess(main: () => Promise<void>): void {
@@ -54,5 +55,7 @@ async function shutDown(reason: ShutdownReason, deadlineMs: number): Promise<voi
       process.stderr.write(`shutdown: ${error instanceof Error ? error.stack : String(error)}\n`);
     }
   }
-  process.exit(failed ? 1 : 0);
+  // Node 20's exit() may wait for ever for V8's own threads (nodejs/node#54918). Our supervisor reads no exit code; others do.
+  if (hadParent) process.kill(process.pid, 'SIGKILL');
+  else process.exit(failed ? 1 : 0);
 }
