@@ -24,6 +24,18 @@ const hints = z.string().transform((text) => text.split(',').map((item) => {
   const [name = '', address = ''] = item.trim().split('=');
   return { name, address };
 })).pipe(z.array(z.object({ name: z.string().min(1, 'must be name=address,…'), address: z.union([z.ipv4(), z.ipv6()], 'must be name=address,…') })).min(1));
+/** `name:base64,…`, as `dig -y` takes them. */
+const transferKeys = list.pipe(z.array(z.string().regex(/^(?:hmac-sha256:)?[A-Za-z0-9._-]+:[A-Za-z0-9+/]{16,}={0,2}$/, 'must be name:secret, the secret at least 12 bytes in base64'))).transform((keys) => keys.map((text) => {
+  const [secret = '', name = ''] = text.split(':').reverse();
+  return { name, secret };
+}));
+const networks = list.pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], 'must be addresses or networks')));
+/** Addresses, each with a port or port 53. */
+const targets = list.transform((items) => items.map((item) => {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+|[^.]*))(?::(\d{1,5}))?$/.exec(item) ?? [];
+  return { address: bracketed ?? plain ?? '', port: Number(port ?? 53) };
+})).pipe(z.array(z.object({ address: z.union([z.ipv4(), z.ipv6()], 'must be address:port,…'), port: z.number().int().min(1).max(65535) })));
+const ipAddresses = list.pipe(z.array(z.union([z.ipv4(), z.ipv6()], 'must be addresses')));
 const count = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
 const bytes = z.coerce.number().int().min(0);
 
@@ -100,6 +112,11 @@ const schema = z.object({
   DNS_EDGE_SUFFIX: domainName.default('edge.holdfast.test').describe('targets of external zones are called <token>.<suffix>'),
   DNS_SOA_RNAME: domainName.default('hostmaster.holdfast.test').describe('mailbox in SOA records'),
   DNS_ALLOW_TEST_TLDS: bit.optional().describe('zones under test and example; development 1, production 0'),
+  DNS_WORKERS: count(1, 64).default(1).describe('processes of one name server, all answering at the same addresses'),
+  DNS_SNAPSHOT_FILE: z.string().optional().describe('where a name server keeps its zones, so that it can start without the database'),
+  DNS_AXFR_KEYS: transferKeys.default([]).describe('who may transfer zones: TSIG keys (hmac-sha256), name:base64,…'),
+  DNS_AXFR_ALLOW: networks.default([]).describe('addresses and networks that may without a key'),
+  DNS_NOTIFY_TARGETS: targets.default([]).describe('secondaries told of each version, address:port,…'),
   DNS_POLL_MS: count(100, 60_000).default(1000).describe('how often a server compares its zones with the database'),
   DNS_PENDING_DAYS: count(1, 365).default(28).describe('an unproven zone is deleted after this long'),
   DNS_MOVED_DAYS: count(1, 365).default(30).describe('a zone delegated elsewhere is deleted after this long'),
@@ -110,7 +127,8 @@ const schema = z.object({
   DNS_ALLOW_NON_GLOBAL: bit.default(false).describe('1: it also asks servers at private and loopback addresses'),
   DNS_TEST_SERVERS: address.optional().describe('address of a registry for development, asked for names under test'),
   DNS_RRL_PER_SECOND: count(0, 1_000_000).default(200).describe('equal answers per second and network; 0: no limit'),
-  DNS_RRL_EXEMPT: list.default(['127.0.0.0/8', '::1/128']).describe('networks without that limit'),
+  DNS_RRL_EXEMPT: networks.default(['127.0.0.0/8', '::1/128']).describe('networks without that limit'),
+  GATEWAY_PUBLIC_ADDRESSES: ipAddresses.optional().describe('what proxied names are answered with; development 127.0.0.1, production none: as if not proxied'),
 
   PG_BACKEND: z.enum(['embedded', 'fake']).default('embedded').describe('where new Postgres services live (fake: tests only)'),
   PG_HOST_NAME: z.string().optional().describe('name of this instance host; the host name when not set'),
@@ -139,7 +157,7 @@ export type Config = Omit<Parsed, 'HOLDFAST_MASTER_KEY' | SettledKey> & Required
   HOLDFAST_MASTER_KEY: readonly string[];
 };
 type SettledKey = 'AUTH_SECRET' | 'DATABASE_URL' | 'TEMPORAL_ADDRESS' | 'PUBLIC_URL' | 'SIGNUP_MODE' | 'ACCOUNT_MAIL' | 'ACCOUNT_MAIL_FROM'
-  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
+  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
 
 /** Reported in full, so one start shows everything that is wrong. */
 export class ConfigError extends Error {
@@ -217,6 +235,7 @@ function settle(parsed: Parsed): Config {
     ACCOUNT_MAIL_FROM: parsed.ACCOUNT_MAIL_FROM ?? 'Holdfast <accounts@holdfast.test>',
     EMAIL_VERIFICATION: parsed.EMAIL_VERIFICATION ?? (development || accountMail === 'off' ? 'optional' : 'required'),
     DNS_ALLOW_TEST_TLDS: parsed.DNS_ALLOW_TEST_TLDS ?? development,
+    GATEWAY_PUBLIC_ADDRESSES: parsed.GATEWAY_PUBLIC_ADDRESSES ?? (development ? ['127.0.0.1'] : []),
     PG_STOP_ON_EXIT: parsed.PG_STOP_ON_EXIT ?? development,
     PG_GATEWAY_TLS: parsed.PG_GATEWAY_TLS ?? (development ? 'optional' : 'required'),
     PG_HOST_NAME: parsed.PG_HOST_NAME ?? hostname(),

@@ -7,6 +7,9 @@ import { announceReady, onShutdown, runProcess } from './core/process';
 import { migrate } from './db/migrate';
 import { openCore, type CoreDeps } from './deps';
 import { platformOf } from './dns/rules/platform';
+import { platformTransferKeys } from './dns/rules/transfer-key';
+import { wireName } from './dns/rules/wire/name';
+import type { TsigKey } from './dns/rules/wire/tsig';
 import { DatabaseFeed } from './edge/dns/database-feed';
 import { startDnsServer } from './edge/dns/server';
 import { startPostgresGateway } from './edge/postgres/gateway/gateway';
@@ -40,7 +43,7 @@ const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Runnin
     const platform = platformOf(config);
     const feed = new DatabaseFeed({ db, listener, platform, serverId: `${hostname()}/${config.DNS_LISTEN.join(',')}`, addresses: config.DNS_LISTEN, pollMs: config.DNS_POLL_MS, log });
     const server = await startDnsServer({
-      listen, feed, rateLimit: { perSecond: config.DNS_RRL_PER_SECOND, exempt: config.DNS_RRL_EXEMPT }, transfer: { keys: [], allow: [] }, notify: [], nowMs: Date.now, log,
+      listen, feed, rateLimit: { perSecond: config.DNS_RRL_PER_SECOND, exempt: config.DNS_RRL_EXEMPT }, transfer: { keys: transferKeysOf(config), allow: config.DNS_AXFR_ALLOW }, notify: config.DNS_NOTIFY_TARGETS, nowMs: Date.now, log,
     });
     return { facts: { dns: server.addresses }, ready: () => ({ ok: true, zones: server.versions().length }), stop: () => server.close() };
   },
@@ -49,6 +52,11 @@ const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Runnin
     return { facts: { postgres: gateway.addresses }, ready: () => ({ ok: gateway.loaded() }), stop: () => gateway.drain(core.config.PG_STOP_ON_EXIT ? sessionGraceMs.serversStop : sessionGraceMs.serversStay) };
   },
 };
+
+/** Ours, which sync reads zones with, and those the operator gave to secondaries. */
+function transferKeysOf(config: Config): TsigKey[] {
+  return [...platformTransferKeys(config.HOLDFAST_MASTER_KEY), ...config.DNS_AXFR_KEYS.map(({ name, secret }) => ({ name: wireName(name), secret: Buffer.from(secret, 'base64') }))];
+}
 
 async function main(config: Config): Promise<void> {
   const roles = config.EDGE_SERVES.filter((role) => starters[role]);

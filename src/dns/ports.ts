@@ -56,6 +56,9 @@ export type Delegation = Pick<Resolution, 'outcome' | 'conclusive' | 'ttl'> & {
   nameservers: { name: string; addresses: string[] }[];
 };
 
+/** A zone as one server transfers it: its records, each once. Anything else than the whole of it is an outcome of its own. */
+export type ZoneTransfer = { outcome: 'zone'; serial: number; records: DnsRecord[] } | { outcome: 'refused' | 'servfail' | 'malformed' | 'timeout' | 'too_large' };
+
 /** Recursive questions to DNS itself. Outcomes never throw; nothing is sent to an address that `isContactable` refuses. */
 export interface DnsResolver {
   resolve(name: string, type: QueryType, options?: { freshness?: 'live' | 'cached'; budgetMs?: number }): Promise<Resolution>;

@@ -11,13 +11,14 @@ export type Platform = {
 
 type Configured = {
   DNS_NAMESERVER_SUFFIX: string; DNS_EDGE_SUFFIX: string; DNS_SOA_RNAME: string; DNS_SERVERS: Platform['servers']; DNS_ALLOW_TEST_TLDS: boolean;
+  GATEWAY_PUBLIC_ADDRESSES: readonly string[];
 };
 
-/** The gateway comes with its own product: until then it has no address, and nothing is answered with one. */
 export function platformOf(config: Configured): Platform {
+  const gateway = config.GATEWAY_PUBLIC_ADDRESSES;
   return {
     nameserverSuffix: config.DNS_NAMESERVER_SUFFIX, edgeSuffix: config.DNS_EDGE_SUFFIX, soaRname: config.DNS_SOA_RNAME, servers: config.DNS_SERVERS,
-    gatewayAddresses: { ipv4: [], ipv6: [] }, allowTestTlds: config.DNS_ALLOW_TEST_TLDS,
+    gatewayAddresses: { ipv4: gateway.filter((address) => !address.includes(':')), ipv6: gateway.filter((address) => address.includes(':')) }, allowTestTlds: config.DNS_ALLOW_TEST_TLDS,
   };
 }
 

@@ -19,20 +19,22 @@ export type TsigCheck =
   /** `signed`: the answer that tells the error is signed with it (BADTIME, RFC 8945 §5.2.3); else it is unsigned. */
   | { ok: false; error: number; keyName: WireName; algorithm: WireName; timeSigned: number; signed: TsigContext | null };
 
+export type TsigSource = { keyOf: (name: WireName) => TsigKey | undefined; nowSeconds: number; priorMac?: Buffer; continues?: boolean };
+
 type Fields = { algorithm: WireName; timeSigned: number; fudge: number; mac: Buffer; originalId: number; error: number; other: Buffer };
 
 /**
  * Whether a message that carries a TSIG is signed by one of our keys, now. `priorMac`: that of the request this message
- * answers. Errors: MalformedDns when the TSIG itself is broken.
+ * answers, or of the message before when this one `continues` a transfer (RFC 8945 §5.3.1). Errors: MalformedDns when the TSIG itself is broken.
  */
-export function checkTsig(message: WireMessage, record: WireRecord, from: { keyOf: (name: WireName) => TsigKey | undefined; nowSeconds: number; priorMac?: Buffer }): TsigCheck {
+export function checkTsig(message: WireMessage, record: WireRecord, from: TsigSource): TsigCheck {
   const fields = readTsig(message.octets, record);
   const key = from.keyOf(record.name);
   const failed = (error: number, signed: TsigContext | null = null): TsigCheck => ({ ok: false, error, keyName: record.name, algorithm: fields.algorithm, timeSigned: fields.timeSigned, signed });
   if (!key || fields.algorithm !== algorithmName) return failed(rcodes.BADKEY);
   if (fields.mac.length > macLength) throw new MalformedDns('a MAC is too long');
   const bare = withoutTsig(message.octets, record, fields.originalId);
-  const expected = macOf(key, [...prefixed(from.priorMac), bare, variables(key.name, fields)]);
+  const expected = macOf(key, [...prefixed(from.priorMac), bare, from.continues ? timers(fields) : variables(key.name, fields)]);
   if (!isSameMac(fields.mac, expected)) return failed(rcodes.BADSIG);
   const context = { key, mac: fields.mac, nowSeconds: from.nowSeconds };
   if (Math.abs(from.nowSeconds - fields.timeSigned) > Math.min(fields.fudge, fudgeSeconds)) return failed(rcodes.BADTIME, context);
