@@ -1,11 +1,12 @@
-import { createHash } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import type { Log } from '../core/log';
-import { PrismaClient, type Prisma } from './generated/client';
+import { PrismaClient } from './generated/client';
+import { OpenTransaction } from './open-transaction';
+import { statementName } from './statement';
 
-/** What a store function takes: the client itself or a transaction of it. */
-export type Db = Prisma.TransactionClient;
+/** What a store function takes: the client itself, or a transaction. */
+export type Db = PrismaClient | OpenTransaction;
 
 export interface Database {
   readonly prisma: PrismaClient;
@@ -41,27 +42,16 @@ export function openDatabase(options: { url: string; max: number; process: strin
 
 /** Rows of a statement written by hand, prepared once per connection. The row type is the caller's word for the select list. */
 export function rows<Row>(db: Db, sql: string, ...values: unknown[]): Promise<Row[]> {
-  return db.$queryRawUnsafe<Row[]>(sql, ...values);
+  return db instanceof OpenTransaction ? db.rows<Row>(sql, values) : db.$queryRawUnsafe<Row[]>(sql, ...values);
 }
 
 /** How many rows a statement written by hand has changed. */
 export function execute(db: Db, sql: string, ...values: unknown[]): Promise<number> {
-  return db.$executeRawUnsafe(sql, ...values);
+  return db instanceof OpenTransaction ? db.execute(sql, values) : db.$executeRawUnsafe(sql, ...values);
 }
 
-/** One prepared statement on the pool, without Prisma: 0.08 ms instead of 0.2. Not for use inside a transaction. */
+/** One prepared statement on the pool, without Prisma: 0.08 ms instead of 0.15. Not for use inside a transaction. */
 export async function prepared<Row extends pg.QueryResultRow>(database: Database, sql: string, values: unknown[]): Promise<Row[]> {
   const result = await database.pool.query<Row>({ name: statementName(sql), text: sql, values });
   return result.rows;
-}
-
-const names = new Map<string, string>();
-
-function statementName(sql: string): string {
-  let name = names.get(sql);
-  if (!name) {
-    name = `h${createHash('sha256').update(sql).digest('hex').slice(0, 30)}`;
-    if (names.size < 5_000) names.set(sql, name);
-  }
-  return name;
 }

@@ -1,30 +1,41 @@
-import type { Database, Db } from './client';
+import type { Database } from './client';
+import { OpenTransaction, type Hook } from './open-transaction';
 
-declare const transactional: unique symbol;
 /** A transaction: what must not run outside one asks for it by type. */
-export type Tx = Db & { readonly [transactional]: true };
+export type Tx = OpenTransaction;
 
-type Hook = { rank: number; run: () => Promise<void> };
-const beforeCommitOf = new WeakMap<object, Hook[]>();
-const afterCommitOf = new WeakMap<object, (() => void)[]>();
+type Options = { timeoutMs?: number; isolation?: 'read committed' | 'repeatable read' };
 
 /**
  * Runs `work` in one transaction and commits. No network call belongs inside; the longest a transaction may take is
  * `timeoutMs` (default 10 s), the longest it waits for a connection 5 s.
  */
-export async function inTransaction<T>(database: Database, work: (tx: Tx) => Promise<T>, timeoutMs = 10_000): Promise<T> {
-  const after: (() => void)[] = [];
-  const result = await database.prisma.$transaction(async (client) => {
-    const before: Hook[] = [];
-    beforeCommitOf.set(client, before);
-    afterCommitOf.set(client, after);
-    if (!isTransaction(client)) throw new Error('unreachable: the client was registered above');
-    const value = await work(client);
-    for (let hook = takeFirst(before); hook; hook = takeFirst(before)) await hook.run();
-    return value;
-  }, { maxWait: 5_000, timeout: timeoutMs });
-  for (const run of after) run();
-  return result;
+export async function inTransaction<T>(database: Pick<Database, 'pool'>, work: (tx: Tx) => Promise<T>, options: Options = {}): Promise<T> {
+  const client = await database.pool.connect();
+  const tx = new OpenTransaction(client);
+  const timeoutMs = options.timeoutMs ?? 10_000;
+  let given: Error | undefined;
+  // A connection given back with an error is closed, which rolls back and fails whatever still waits for an answer.
+  const giveUp = (reason: Error) => {
+    if (!given) client.release(given = reason);
+  };
+  const deadline = setTimeout(() => giveUp(new Error(`The transaction took longer than ${timeoutMs} ms.`)), timeoutMs);
+  try {
+    await client.query(`begin isolation level ${options.isolation ?? 'read committed'}`);
+    const result = await work(tx);
+    for (let hook = takeFirst(tx.before); hook; hook = takeFirst(tx.before)) await hook.run();
+    const { command } = await tx.query({ text: 'commit' });
+    if (command !== 'COMMIT') throw new Error('A statement of the transaction had failed, so all of it was rolled back.');
+    for (const run of tx.after) run();
+    return result;
+  } catch (error) {
+    const cause: unknown = given ?? error;
+    await tx.query({ text: 'rollback' }).catch((failure: unknown) => giveUp(failure instanceof Error ? failure : new Error('The rollback failed.')));
+    throw cause;
+  } finally {
+    clearTimeout(deadline);
+    if (!given) client.release();
+  }
 }
 
 /**
@@ -32,22 +43,12 @@ export async function inTransaction<T>(database: Database, work: (tx: Tx) => Pro
  * chain's head, rank 9) are so taken last, held shortest and in one order.
  */
 export function beforeCommit(tx: Tx, rank: number, run: () => Promise<void>): void {
-  hooksOf(beforeCommitOf, tx).push({ rank, run });
+  tx.before.push({ rank, run });
 }
 
 /** Runs once the transaction is durable, never after a rollback. Must not throw; whatever it starts is not awaited. */
 export function afterCommit(tx: Tx, run: () => void): void {
-  hooksOf(afterCommitOf, tx).push(run);
-}
-
-function hooksOf<H>(map: WeakMap<object, H[]>, tx: Tx): H[] {
-  const hooks = map.get(tx);
-  if (!hooks) throw new Error('This transaction was not begun by inTransaction.');
-  return hooks;
-}
-
-function isTransaction(client: Db): client is Tx {
-  return beforeCommitOf.has(client);
+  tx.after.push(run);
 }
 
 function takeFirst(hooks: Hook[]): Hook | undefined {

@@ -9,6 +9,7 @@ import type { Config } from '../config';
 import { isId, newId, type Id } from '../core/ids';
 import { Semaphore } from '../core/keyed-queue';
 import type { Database } from '../db/client';
+import { PrismaOnTransaction } from '../db/prisma-on-transaction';
 import type { Tx } from '../db/transaction';
 import { sessionCookieName } from './cookie';
 
@@ -62,11 +63,14 @@ export function createEngine(database: Database, config: EngineConfig) {
   const options = engineOptions(database, config);
   const auth = betterAuth(options);
   const context = auth.$context;
+  const clients = new PrismaOnTransaction();
 
   async function joined<T>(tx: Tx, work: (adapter: InternalAdapter) => Promise<T>): Promise<T> {
     const { adapter, internalAdapter } = await context;
-    const ours = prismaAdapter(tx, { provider: 'postgresql' })(options);
-    return runWithTransaction({ ...adapter, transaction: (run) => run(ours) }, () => work(internalAdapter));
+    return clients.lend(tx, (client) => {
+      const ours = prismaAdapter(client, { provider: 'postgresql' })(options);
+      return runWithTransaction({ ...adapter, transaction: (run) => run(ours) }, () => work(internalAdapter));
+    });
   }
 
   return {

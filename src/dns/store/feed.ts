@@ -1,4 +1,5 @@
 import { execute, rows, type Database, type Db } from '../../db/client';
+import { inTransaction } from '../../db/transaction';
 import type { RecordRow } from './records';
 import { changedNames, readRecords, recordsAt } from './records';
 import { loadZone, type ZoneRow } from './zones';
@@ -11,14 +12,14 @@ export type ZoneReading =
 
 /** One state of the zone: the rows are read in one snapshot. `known`: the version the server has, null for none. */
 export function readZone(database: Database, zoneId: string, known: number | null): Promise<ZoneReading> {
-  return database.prisma.$transaction(async (db): Promise<ZoneReading> => {
+  return inTransaction(database, async (db): Promise<ZoneReading> => {
     const zone = await loadZone(db, zoneId);
     if (!zone || !zone.served) return { kind: 'gone' };
     const [whole] = await rows<{ statusVersion: number }>(db, 'select status_version as "statusVersion" from dns_zone where id = $1', zoneId);
     if (known === null || known < (whole?.statusVersion ?? 0)) return { kind: 'full', zone, records: await readRecords(db, zoneId) };
     const names = (await changedNames(db, zoneId, known)).map(({ name }) => name);
     return { kind: 'diff', zone, fromVersion: known, names, records: await recordsAt(db, zoneId, names) };
-  }, { isolationLevel: 'RepeatableRead' });
+  }, { isolation: 'repeatable read' });
 }
 
 /** Ids of all served zones, in pages. */
