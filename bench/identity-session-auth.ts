@@ -35,6 +35,7 @@ async function main(db: Database): Promise<void> {
 
 async function keyAuth(db: Database, orgId: string, projectId: string): Promise<void> {
   const keys = Array.from({ length: 1_000 }, () => newApiKey('live'));
+  await db.pool.query(`insert into mail_service (id, org_id, project_id, display_name, plan, sends_per_second) values ('mls_bench', $1, $2, 'Bench', 'launch', 10)`, [orgId, projectId]);
   for (const { digest: hash, prefix, last4 } of keys) {
     await db.pool.query(`insert into api_key (id, service_id, org_id, project_id, name, mode, prefix, last4, digest, scopes, created_by, last_used_at)
       values ($1, 'mls_bench', $2, $3, 'bench', 'live', $4, $5, $6, '{mail:send}', 'usr_bench', now())`, [newId('key'), orgId, projectId, prefix, last4, hash]);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { webhookSecret } from './core/webhook-signature';
 import { queues } from './temporal/queues';
@@ -130,6 +131,18 @@ const schema = z.object({
   DNS_RRL_EXEMPT: networks.default(['127.0.0.0/8', '::1/128']).describe('networks without that limit'),
   GATEWAY_PUBLIC_ADDRESSES: ipAddresses.optional().describe('what proxied names are answered with; development 127.0.0.1, production none: as if not proxied'),
 
+  MAIL_TRANSPORT: z.enum(['capture', 'smtp_relay', 'direct_mx', 'resend', 'mailgun']).default('capture').describe('who takes live mail'),
+  MAIL_BOUNCE_DOMAIN: domainName.default('bounce.holdfast.test').describe('bounces come to this domain; its MX and SPF are yours to set; required in production'),
+  MAIL_VERP_SECRET: z.string().min(32).optional().describe('at least 32 bytes; proves bounce addresses; `npm start` makes one, required in production'),
+  MAIL_MAX_AGE_HOURS: count(1, 720).default(72).describe('a message not delivered after this long has failed'),
+  MAIL_RETRY_SCHEDULE_SECONDS: list.transform((items) => items.map(Number)).pipe(z.array(z.number().int().min(1).max(86_400)).min(1)).prefault('60,300,900,1800,3600,7200,14400,28800').describe('waits after each attempt, ± 20 %; the last repeats'),
+  MAIL_ATTEMPT_TIMEOUT_SECONDS: count(1, 600).default(90).describe('longest attempt at one recipient'),
+  MAIL_API_STARTS_PER_SECOND: count(0, 10_000).default(5).describe('workflows an API process starts itself'),
+  MAIL_RELAY_STARTS_PER_SECOND: count(1, 10_000).default(20).describe('workflows a worker starts for mail that waits'),
+  MAIL_BATCH_SIZE: count(1, 50).default(50).describe('messages per workflow under backlog'),
+  MAIL_CONTENT_RETENTION_DAYS: count(1, 3_650).default(30).describe('how long bodies are kept after a message has settled'),
+  MAIL_WEBHOOK_ALLOW_PRIVATE: bit.optional().describe("customers' webhooks over http and at private addresses; development 1, production 0"),
+
   PG_BACKEND: z.enum(['embedded', 'fake']).default('embedded').describe('where new Postgres services live (fake: tests only)'),
   PG_HOST_NAME: z.string().optional().describe('name of this instance host; the host name when not set'),
   PG_REGION: z.string().regex(/^[a-z0-9-]{1,40}$/).default('local').describe('region of this instance host'),
@@ -157,7 +170,7 @@ export type Config = Omit<Parsed, 'HOLDFAST_MASTER_KEY' | SettledKey> & Required
   HOLDFAST_MASTER_KEY: readonly string[];
 };
 type SettledKey = 'AUTH_SECRET' | 'DATABASE_URL' | 'TEMPORAL_ADDRESS' | 'PUBLIC_URL' | 'SIGNUP_MODE' | 'ACCOUNT_MAIL' | 'ACCOUNT_MAIL_FROM'
-  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
+  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'MAIL_VERP_SECRET' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
 
 /** Reported in full, so one start shows everything that is wrong. */
 export class ConfigError extends Error {
@@ -213,7 +226,7 @@ function defaultText(field: z.ZodType): string {
 }
 
 function productionFaults(given: Readonly<Record<string, string | undefined>>): { key: string; message: string }[] {
-  const faults = ['HOLDFAST_MASTER_KEY', 'AUTH_SECRET', 'DATABASE_URL', 'TEMPORAL_ADDRESS', 'PUBLIC_URL']
+  const faults = ['HOLDFAST_MASTER_KEY', 'AUTH_SECRET', 'DATABASE_URL', 'TEMPORAL_ADDRESS', 'PUBLIC_URL', 'MAIL_BOUNCE_DOMAIN', 'MAIL_VERP_SECRET']
     .filter((key) => !given[key]).map((key) => ({ key, message: 'is required in production' }));
   if (given['PUBLIC_URL'] && !given['PUBLIC_URL'].startsWith('https://')) faults.push({ key: 'PUBLIC_URL', message: 'must be https in production' });
   if (given['DEMO_OWNER_PASSWORD']) faults.push({ key: 'DEMO_OWNER_PASSWORD', message: 'is for development only' });
@@ -236,6 +249,8 @@ function settle(parsed: Parsed): Config {
     EMAIL_VERIFICATION: parsed.EMAIL_VERIFICATION ?? (development || accountMail === 'off' ? 'optional' : 'required'),
     DNS_ALLOW_TEST_TLDS: parsed.DNS_ALLOW_TEST_TLDS ?? development,
     GATEWAY_PUBLIC_ADDRESSES: parsed.GATEWAY_PUBLIC_ADDRESSES ?? (development ? ['127.0.0.1'] : []),
+    MAIL_VERP_SECRET: parsed.MAIL_VERP_SECRET ?? createHash('sha256').update('mail-verp').update(parsed.AUTH_SECRET ?? '').digest('base64url'),
+    MAIL_WEBHOOK_ALLOW_PRIVATE: parsed.MAIL_WEBHOOK_ALLOW_PRIVATE ?? development,
     PG_STOP_ON_EXIT: parsed.PG_STOP_ON_EXIT ?? development,
     PG_GATEWAY_TLS: parsed.PG_GATEWAY_TLS ?? (development ? 'optional' : 'required'),
     PG_HOST_NAME: parsed.PG_HOST_NAME ?? hostname(),

@@ -20,9 +20,10 @@ export type SessionCaller = {
 export type OrgCaller = SessionCaller & { org: OrgRef; role: Role };
 /** … and in the project named in the path. */
 export type ProjectCaller = OrgCaller & { project: ProjectRef };
-/** A program with an API key; `serviceId` is the mail service the key belongs to. */
+/** A program with an API key and the mail service the key belongs to. `allowedDomains`: of senders; none given: all. */
 export type KeyCaller = {
-  kind: 'apiKey'; keyId: Id<'key'>; name: string; scopes: readonly Scope[]; serviceId: string; orgId: Id<'org'>; projectId: Id<'prj'>;
+  kind: 'apiKey'; keyId: Id<'key'>; name: string; scopes: readonly Scope[]; mode: 'live' | 'test'; allowedDomains: readonly string[];
+  serviceId: Id<'mls'>; serviceStatus: 'active' | 'suspended'; sendsPerSecond: number; orgId: Id<'org'>; projectId: Id<'prj'>;
 };
 
 export type Caller = Anonymous | SessionCaller | OrgCaller | ProjectCaller | KeyCaller;

@@ -9,6 +9,7 @@ import { openToEveryone } from '../db/postgres-binaries';
 const makers = {
   masterKey: () => randomBytes(32).toString('base64'),
   authSecret: () => randomBytes(32).toString('base64url'),
+  verpSecret: () => randomBytes(32).toString('base64url'),
   databasePassword: () => randomBytes(24).toString('base64url'),
 } as const;
 
@@ -36,6 +37,7 @@ export async function openInstallation(dir: string): Promise<Installation> {
   const secrets = {
     masterKey: await secret('masterKey'),
     authSecret: await secret('authSecret'),
+    verpSecret: await secret('verpSecret'),
     databasePassword: await secret('databasePassword'),
   };
   const openDir = !root || (await openToEveryone(path)) ? path : join('/var/lib/holdfast', id);

@@ -158,6 +158,7 @@ export class System {
     return {
       HOLDFAST_MASTER_KEY: secrets.masterKey,
       AUTH_SECRET: secrets.authSecret,
+      MAIL_VERP_SECRET: secrets.verpSecret,
       HOLDFAST_INSTALLATION: id,
       ...given,
       HOLDFAST_MODE: 'development',

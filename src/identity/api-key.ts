@@ -21,9 +21,11 @@ export function isApiKey(text: string): boolean {
 }
 
 const statement = `
-  select k.id as "keyId", k.name, k.scopes, k.service_id as "serviceId", k.org_id as "orgId", k.project_id as "projectId",
+  select k.id as "keyId", k.name, k.scopes, k.mode, k.allowed_domains as "allowedDomains", k.org_id as "orgId", k.project_id as "projectId",
+    s.id as "serviceId", s.status as "serviceStatus", s.sends_per_second as "sendsPerSecond",
     k.last_used_at is null or k.last_used_at < now() - interval '1 minute' as stale
   from api_key k
+  join mail_service s on s.id = k.service_id and s.status in ('active', 'suspended')
   join project p on p.id = k.project_id and p.status = 'active'
   join organization o on o.id = k.org_id and o.status = 'active'
   where k.digest = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())

@@ -1,6 +1,7 @@
 import { newId } from '../../src/core/ids';
-import { newApiKey } from '../../src/identity/api-key';
+import type { Scope } from '../../src/core/caller';
 import { withDnsWorld } from '../support/dns-world';
+import { insertApiKey } from '../support/mail-rows';
 
 const world = withDnsWorld(45);
 const records = (zoneId: string) => `/dns/zones/${zoneId}/records`;
@@ -87,12 +88,7 @@ test('listDnsZonesByKey and listDnsRecordsByKey: a dns:read key reads its own pr
   const zone = await world.zone('key.test');
   await add(zone.id, { type: 'A', name: 'www', value: '192.0.2.1' });
   const foreign = await world.zone('foreign.test', await world.newTenant());
-  const key = async (scopes: string[]) => {
-    const { key: text, digest, prefix, last4 } = newApiKey('live');
-    await world.api.deps.db.pool.query('insert into api_key (id, org_id, project_id, service_id, name, mode, prefix, last4, digest, scopes, created_by) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
-      [newId('key'), world.tenant.orgId, world.tenant.projectId, newId('mls'), 'test', 'live', prefix, last4, digest, scopes, world.tenant.userIds.owner]);
-    return { headers: { authorization: `Bearer ${text}` } };
-  };
+  const key = async (scopes: Scope[]) => ({ headers: { authorization: `Bearer ${(await insertApiKey(world.api.deps.db, world.tenant, { scopes })).key}` } });
   const reader = await key(['dns:read']);
   expect((await world.api.ask('GET', '/v1/api/dns/zones', reader)).body.zones.map(({ id }: { id: string }) => id)).toEqual([zone.id]);
   expect((await world.api.ask('GET', `/v1/api/dns/zones/${zone.id}/records`, reader)).body.records).toMatchObject([{ name: 'www', value: '192.0.2.1' }]);

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { roles, scopes, type Role } from '../../src/core/caller';
-import { newId } from '../../src/core/ids';
 import type { Described } from '../../src/http/possible-errors';
 import { routes } from '../../src/http/routes';
 import { addresses } from '../../src/http/server';
-import { newApiKey } from '../../src/identity/api-key';
 import { sessionCookieName, sessionCookieValue } from '../../src/identity/cookie';
 import { permissionFrom } from '../../src/identity/permissions';
 import { withApi } from '../support/api';
+import { insertApiKey } from '../support/mail-rows';
 
 const columns = ['no session', 'expired', 'API key', 'non-member', ...roles] as const;
 type Column = (typeof columns)[number];
@@ -84,13 +83,7 @@ let keyOnce: Promise<string> | undefined;
 
 /** A key of the tenant's project that may do whatever keys may. */
 function keyOfEveryScope(): Promise<string> {
-  keyOnce ??= (async () => {
-    const { key, digest, prefix, last4 } = newApiKey('live');
-    const { orgId, projectId, userIds } = api.tenant;
-    await api.deps.db.pool.query(`insert into api_key (id, service_id, org_id, project_id, name, mode, prefix, last4, digest, scopes, created_by)
-      values ($1, $2, $3, $4, 'matrix', 'live', $5, $6, $7, $8, $9)`, [newId('key'), newId('mls'), orgId, projectId, prefix, last4, digest, scopes, userIds.owner]);
-    return key;
-  })();
+  keyOnce ??= insertApiKey(api.deps.db, api.tenant, { scopes }).then(({ key }) => key);
   return keyOnce;
 }
 

@@ -1,8 +1,8 @@
-import { newId } from '../../src/core/ids';
 import { AppError } from '../../src/core/errors';
 import { isApiKey } from '../../src/identity/api-key';
 import { checkApiKey, newApiKey } from '../../src/identity/service';
 import { withDatabase } from '../support/database';
+import { insertApiKey } from '../support/mail-rows';
 import { rounds } from '../support/rounds';
 import { createTenant, type Tenant } from '../support/tenant';
 
@@ -13,13 +13,7 @@ beforeAll(async () => {
   tenant = await createTenant(held.database, 'test-secret-test-secret-test-secret');
 });
 
-async function makeKey(): Promise<{ key: string; id: string }> {
-  const { key, digest, prefix, last4 } = newApiKey('live');
-  const id = newId('key');
-  await held.database.pool.query(`insert into api_key (id, service_id, org_id, project_id, name, mode, prefix, last4, digest, scopes, created_by)
-    values ($1, $2, $3, $4, 'ci', 'live', $5, $6, $7, '{mail:send,mail:read}', 'usr_x')`, [id, newId('mls'), tenant.orgId, tenant.projectId, prefix, last4, digest]);
-  return { key, id };
-}
+const makeKey = () => insertApiKey(held.database, tenant, { scopes: ['mail:send', 'mail:read'] });
 const check = (header: string | undefined) => checkApiKey({ db: held.database }, header).then(({ keyId }) => keyId, (error: unknown) => (error instanceof AppError ? `${error.code}: ${error.message}` : 'broken'));
 const refused = 'invalid_api_key: The API key is missing or not valid.';
 
@@ -35,7 +29,8 @@ test('a key has its form and its checksum; one changed character is noticed with
 test('a live key names itself, its project and its scopes, and is marked as used once a minute', async () => {
   const { key, id } = await makeKey();
   expect(await checkApiKey({ db: held.database }, `Bearer ${key}`)).toEqual({
-    kind: 'apiKey', keyId: id, name: 'ci', scopes: ['mail:send', 'mail:read'], serviceId: expect.stringMatching(/^mls_/), orgId: tenant.orgId, projectId: tenant.projectId,
+    kind: 'apiKey', keyId: id, name: 'ci', scopes: ['mail:send', 'mail:read'], mode: 'live', allowedDomains: [],
+    serviceId: expect.stringMatching(/^mls_/), serviceStatus: 'active', sendsPerSecond: 10, orgId: tenant.orgId, projectId: tenant.projectId,
   });
   const usedAt = async () => (await held.database.pool.query('select last_used_at from api_key where id = $1', [id])).rows[0];
   const first = await usedAt();

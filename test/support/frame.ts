@@ -74,7 +74,7 @@ function frameDeps(db: Database, logged: unknown[]): FrameTestDeps {
 }
 
 const ids = new Map<string, string>();
-function idOf<P extends 'usr' | 'org' | 'prj' | 'key' | 'ses'>(prefix: P, name: string): `${P}_${string}` {
+function idOf<P extends 'usr' | 'org' | 'prj' | 'key' | 'ses' | 'mls'>(prefix: P, name: string): `${P}_${string}` {
   const id = ids.get(prefix + name) ?? newId(prefix);
   ids.set(prefix + name, id);
   return id as `${P}_${string}`;
@@ -98,5 +98,5 @@ function session(cookie: string | undefined, { orgSlug, projectSlug }: { orgSlug
 function apiKey(header: string | undefined) {
   const scope = /^Bearer (.+)$/.exec(header ?? '')?.[1];
   if (scope === undefined || !scope.includes(':')) throw new AppError('invalid_api_key', 'The API key is not valid.');
-  return { kind: 'apiKey' as const, keyId: idOf('key', scope), name: scope, scopes: [scope as Scope], serviceId: 'mls_x', orgId: idOf('org', 'key'), projectId: idOf('prj', 'key') };
+  return { kind: 'apiKey' as const, keyId: idOf('key', scope), name: scope, scopes: [scope as Scope], mode: 'live' as const, allowedDomains: [], serviceId: idOf('mls', 'x'), serviceStatus: 'active' as const, sendsPerSecond: 10, orgId: idOf('org', 'key'), projectId: idOf('prj', 'key') };
 }

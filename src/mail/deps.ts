@@ -1,0 +1,19 @@
+import type { Config } from '../config';
+import type { Clock } from '../core/clock';
+import type { Cursors } from '../core/cursor';
+import type { Secrets } from '../core/secrets';
+import type { Database } from '../db/client';
+import type { DnsResolver } from '../dns/ports';
+import type { Platform } from '../dns/rules/platform';
+
+/** What the operations of mail need; deps.ts provides it. */
+export interface MailDeps {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly cursors: Cursors;
+  readonly secrets: Secrets;
+  readonly limiter: { take(rule: { name: string; limit: number; periodSeconds: number; burst?: number }, key: string): Promise<unknown> };
+  readonly dnsPlatform: Platform;
+  readonly dnsResolver: DnsResolver;
+  readonly config: Pick<Config, 'MAIL_TRANSPORT' | 'MAIL_BOUNCE_DOMAIN'>;
+}
