@@ -1,5 +1,6 @@
 import { nameserversOf, type Platform } from './rules/platform';
-import { effectiveRecord, type ZoneFacts } from './rules/effective';
+import { factsOf } from './rules/change-set';
+import { effectiveRecord } from './rules/effective';
 import { fqdnOf } from './rules/names';
 import { isProxiableName } from './rules/values';
 import { shownZoneStatus } from './state';
@@ -53,20 +54,13 @@ export function glueOf(zone: Pick<ZoneRow, 'domain' | 'customNameservers'>, plat
   });
 }
 
-export function zoneFacts(zone: ZoneRow, platform: Platform): ZoneFacts {
-  return {
-    domain: zone.domain, mode: zone.mode, status: zone.status, serial: zone.serial, nameservers: nameserversOf(platform, zone), soaRname: platform.soaRname,
-    gatewayAddresses: platform.gatewayAddresses, flattened: null,
-  };
-}
-
 export function viewRecord(record: RecordRow, zone: ZoneRow, platform: Platform): RecordView {
   const deleted = record.deletedAt !== null;
   return {
     id: record.id, zoneId: record.zoneId, type: record.type, name: record.name, fqdn: fqdnOf(record.name, zone.domain), value: record.value, ttl: record.ttl,
     priority: record.priority, proxied: record.proxied, proxiable: isProxiableName(record.type, record.name), originProtocol: record.originProtocol,
     originPort: record.originPort, originPath: record.originPath, originHostHeader: record.originHostHeader, comment: record.comment, managed: record.managed,
-    effective: effectiveRecord(zoneFacts(zone, platform), record, zone.served && !deleted), status: deleted ? 'deleted' : 'active', version: record.version,
+    effective: effectiveRecord(factsOf(zone, platform), record, zone.served && !deleted), status: deleted ? 'deleted' : 'active', version: record.version,
     published: record.version <= publishedVersionOf(zone), createdAt: record.createdAt.toISOString(), updatedAt: record.updatedAt.toISOString(), deletedAt: iso(record.deletedAt),
   };
 }

@@ -53,9 +53,10 @@ export function listRecords(db: Db, filter: RecordFilter, page: { after: PageKey
   filter.zoneId, filter.status, filter.type, filter.name, filter.search, filter.proxied, filter.managed, first ?? null, second ?? null, third ?? null, page.limit);
 }
 
-/** What the servers read after a version: every record that changed since, deleted ones too. */
+/** What the servers read after a version: names of every record that changed since, deleted ones too, and the apex when its target's addresses did. */
 export function changedNames(db: Db, zoneId: string, afterVersion: number): Promise<{ name: string }[]> {
-  return rows(db, 'select distinct name from dns_record where zone_id = $1 and version > $2::int', zoneId, afterVersion);
+  return rows(db, `select name from dns_record where zone_id = $1 and version > $2::int
+    union select '@' from dns_flattened where zone_id = $1 and version > $2::int`, zoneId, afterVersion);
 }
 
 export function recordsAt(db: Db, zoneId: string, names: readonly string[]): Promise<RecordRow[]> {

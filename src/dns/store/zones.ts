@@ -18,8 +18,11 @@ export type ZoneRow = {
   suspendedReason: 'billing' | 'operator' | null; deletedAt: Date | null; purgeAt: Date | null; createdAt: Date; updatedAt: Date;
   /** Names below DNS_NAMESERVER_SUFFIX and the TXT that proves the claim. */
   token: string; verifyToken: string;
-  /** Lowest version all live servers answer with; null while none is live or one of them lacks the zone. */
+  /** Lowest version all live servers answer with, or that a push backend has; null while none is live or one of them lacks the zone. */
   ackedVersion: number | null; ackedAt: Date | null;
+  appliedVersion: number; versionAt: Date; syncBlocked: boolean; syncForced: boolean;
+  /** Addresses of the apex CNAME's target; null without such a record, and while none are known. */
+  flattened: { ipv4: string[]; ipv6: string[]; ttl: number } | null;
 };
 
 export const zoneColumns = `z.id, z.org_id as "orgId", z.project_id as "projectId", z.domain, z.unicode_domain as "unicodeDomain", z.registrable, z.mode, z.status,
@@ -31,16 +34,20 @@ export const zoneColumns = `z.id, z.org_id as "orgId", z.project_id as "projectI
   z.sync_error_code as "syncErrorCode", z.sync_error_message as "syncErrorMessage", z.record_count as "recordCount", z.proxied_count as "proxiedCount",
   z.activated_at as "activatedAt", z.moved_at as "movedAt", z.suspended_at as "suspendedAt", z.suspended_reason as "suspendedReason",
   z.deleted_at as "deletedAt", z.purge_at as "purgeAt", z.created_at as "createdAt", z.updated_at as "updatedAt",
-  n.token, n.verify_token as "verifyToken", p.version as "ackedVersion", p.at as "ackedAt"`;
+  n.token, n.verify_token as "verifyToken", p.version as "ackedVersion", p.at as "ackedAt",
+  z.applied_version as "appliedVersion", z.version_at as "versionAt", z.sync_blocked as "syncBlocked", z.sync_forced as "syncForced",
+  (select json_build_object('ipv4', f.ipv4, 'ipv6', f.ipv6, 'ttl', f.ttl) from dns_record c join dns_flattened f on f.zone_id = c.zone_id and f.target = c.value
+    where c.zone_id = z.id and c.name = '@' and c.type = 'CNAME' and c.deleted_at is null and f.ipv4 || f.ipv6 <> '{}') as flattened`;
 
 /** A server that has sent no heartbeat for this long is not waited for. */
 export const serverLiveSeconds = 15;
 
 const joined = `join dns_nameserver_assignment n on n.project_id = z.project_id and n.domain = z.domain
   left join lateral (
-    select case when count(*) = count(a.version) then min(a.version) end as version, max(a.at) as at
+    select case when bool_or(s.push) then z.applied_version when count(*) = count(a.version) then min(a.version) end as version,
+      case when bool_or(s.push) then z.applied_at else max(a.at) end as at
     from dns_server s left join dns_ack a on a.server_id = s.id and a.zone_id = z.id
-    where s.heartbeat_at > now() - interval '${serverLiveSeconds} seconds'
+    where s.push or s.heartbeat_at > now() - interval '${serverLiveSeconds} seconds'
   ) p on true`;
 
 /** Shown status in SQL: the same rule as shownZoneStatus. */

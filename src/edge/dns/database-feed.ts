@@ -2,10 +2,8 @@ import type { Log } from '../../core/log';
 import type { Database } from '../../db/client';
 import type { Listener } from '../../db/listen';
 import type { ApplyOutcome, ZoneChangeSet, ZoneFeed } from '../../dns/ports';
-import { nameserversOf, type Platform } from '../../dns/rules/platform';
-import { apexSets, effectiveName, effectiveZone, type ZoneFacts } from '../../dns/rules/effective';
-import { fqdnOf } from '../../dns/rules/names';
-import { grouped, recordTypes } from '../../dns/rules/rrset';
+import { changeSetOf } from '../../dns/rules/change-set';
+import type { Platform } from '../../dns/rules/platform';
 import { acknowledge, beat, listBehind, listServed, readZone, registerServer, unregisterServer, type ZoneReading } from '../../dns/store/feed';
 import { PlatformZones } from './platform-zones';
 
@@ -115,28 +113,11 @@ export class DatabaseFeed implements ZoneFeed {
       return 'applied';
     }
     const { zone } = reading;
-    const outcome = this.apply(this.changesOf(reading));
+    const outcome = this.apply(changeSetOf({ ...reading, zone: { ...zone, zoneId: zone.id } }, this.options.platform));
     if (outcome === 'gap') return outcome;
     this.known.set(zoneId, { version: zone.version, domain: zone.domain });
     this.ack(zoneId, zone.version);
     return outcome;
-  }
-
-  private changesOf(reading: Exclude<ZoneReading, { kind: 'gone' }>): ZoneChangeSet {
-    const { zone } = reading;
-    const { platform } = this.options;
-    const facts: ZoneFacts = {
-      domain: zone.domain, mode: zone.mode, status: zone.status, serial: zone.serial, nameservers: nameserversOf(platform, zone), soaRname: platform.soaRname,
-      gatewayAddresses: platform.gatewayAddresses, flattened: null,
-    };
-    const head = { zoneId: zone.id, domain: zone.domain, version: zone.version, serial: zone.serial };
-    if (reading.kind === 'full') return { ...head, fromVersion: null, kind: 'full', replace: effectiveZone(facts, reading.records), remove: [] };
-    const byName = grouped(reading.records, ({ name }) => name);
-    const replace = reading.names.flatMap((name) => effectiveName(facts, name, byName.get(name) ?? []));
-    const stay = new Set([...replace.map(({ name, type }) => `${name} ${type}`), `${zone.domain} NS`]);
-    const remove = reading.names.flatMap((name) => recordTypes.map((type) => ({ name: fqdnOf(name, zone.domain), type })))
-      .filter(({ name, type }) => !stay.has(`${name} ${type}`));
-    return { ...head, fromVersion: reading.fromVersion, kind: 'diff', replace: [...replace, ...apexSets(facts)], remove };
   }
 
   /** Acknowledgements are sent together, so a thousand changes are a few statements. */
