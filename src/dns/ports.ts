@@ -21,8 +21,11 @@ export type ApplyOutcome = 'applied' | 'stale' | 'gap' | 'refused';
 
 /** Where an authoritative server learns of zones (contract dns.md §6.3). */
 export interface ZoneFeed {
-  /** Hands over every served zone as one `full` change set; resolves when all are there, and goes on with changes until `stop`. After a `gap` it sends the zone in full. */
-  start(apply: (changes: ZoneChangeSet) => ApplyOutcome): Promise<void>;
+  /**
+   * Hands over every served zone as one `full` change set; resolves when all are there, and goes on with changes until `stop`. After a
+   * `gap` it sends the zone in full. `settled` resolves when what was applied before is answered by all processes of the server.
+   */
+  start(apply: (changes: ZoneChangeSet) => ApplyOutcome, settled?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }
 

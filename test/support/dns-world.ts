@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { createListener } from '../../src/db/listen';
 import { platformOf } from '../../src/dns/rules/platform';
+import { platformTransferKeys } from '../../src/dns/rules/transfer-key';
 import { DatabaseFeed } from '../../src/edge/dns/database-feed';
 import { startDnsServer, type DnsServer } from '../../src/edge/dns/server';
 import type { Role } from '../../src/core/caller';
@@ -58,7 +59,8 @@ export function withDnsWorld(net: number, more: Record<string, string> = {}): Dn
     const listener = createListener({ url: config.DATABASE_URL, process: 'edge', log: silent });
     const feed = new DatabaseFeed({ db, listener, platform: platformOf(config), serverId: 'edge-test', addresses: ours, pollMs: 300, log });
     server = await startDnsServer({
-      listen: ours.map((host) => ({ host, port })), feed, rateLimit: { perSecond: 0, exempt: [] }, transfer: { keys: [], allow: [] }, notify: [], nowMs: Date.now, log: silent,
+      listen: ours.map((host) => ({ host, port })), feed, rateLimit: { perSecond: 0, exempt: [] },
+      transfer: { keys: platformTransferKeys(config.HOLDFAST_MASTER_KEY), allow: [] }, notify: [], nowMs: Date.now, log: silent,
     });
     closers.push(() => listener.close());
   };

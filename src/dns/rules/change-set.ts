@@ -1,15 +1,15 @@
 import type { ZoneChangeSet } from '../ports';
-import { apexSets, effectiveName, effectiveZone, type ZoneFacts } from './effective';
+import { apexSets, effectiveName, effectiveZone, type ServedRecord, type ZoneFacts } from './effective';
 import { fqdnOf } from './names';
 import { nameserversOf, type Platform } from './platform';
-import { grouped, recordTypes, type ZoneRecord } from './rrset';
+import { grouped, recordTypes } from './rrset';
 
 type Zone = Pick<ZoneFacts, 'domain' | 'mode' | 'status' | 'serial' | 'flattened'> & Pick<ZoneChangeSet, 'zoneId' | 'version'> & { token: string; customNameservers: readonly string[] };
 
 /** A zone as whoever answers for it needs it: all of it, or what stands now at the names that changed since the version they have. */
 export type ZoneContent =
-  | { kind: 'full'; zone: Zone; records: readonly ZoneRecord[] }
-  | { kind: 'diff'; zone: Zone; fromVersion: number; names: readonly string[]; records: readonly ZoneRecord[] };
+  | { kind: 'full'; zone: Zone; records: readonly ServedRecord[] }
+  | { kind: 'diff'; zone: Zone; fromVersion: number; names: readonly string[]; records: readonly ServedRecord[] };
 
 /** What a zone's answers depend on besides its records. */
 export function factsOf(zone: Omit<Zone, 'zoneId' | 'version'>, platform: Platform): ZoneFacts {

@@ -16,12 +16,15 @@ export type ZoneFacts = {
   flattened: { ipv4: readonly string[]; ipv6: readonly string[]; ttl: number } | null;
 };
 
+/** What DNS needs of a record. */
+export type ServedRecord = Pick<ZoneRecord, 'type' | 'name' | 'value' | 'ttl' | 'priority' | 'proxied'>;
+
 export type Effective = { served: boolean; via: 'record' | 'gateway' | 'flattened' | 'none'; values: string[]; ttl: number };
 
 const apexTtl = 3600;
 
 /** Everything DNS answers for a zone: apex SOA and NS, and every record's RRsets. Sorted by name and type; none for an external zone. */
-export function effectiveZone(zone: ZoneFacts, records: readonly ZoneRecord[]): RRset[] {
+export function effectiveZone(zone: ZoneFacts, records: readonly ServedRecord[]): RRset[] {
   if (zone.mode === 'external') return [];
   const byName = grouped(records, ({ name }) => name);
   const sets = [...byName].flatMap(([name, there]) => effectiveName(zone, name, there));
@@ -32,7 +35,7 @@ export function effectiveZone(zone: ZoneFacts, records: readonly ZoneRecord[]): 
  * RRsets of one name, of its active records. SOA and NS of the apex are apart (`apexSets`). An RRset that DNS does not
  * have is absent: a query for it is answered NODATA.
  */
-export function effectiveName(zone: ZoneFacts, name: string, records: readonly ZoneRecord[]): RRset[] {
+export function effectiveName(zone: ZoneFacts, name: string, records: readonly ServedRecord[]): RRset[] {
   if (zone.mode === 'external') return [];
   const fqdn = fqdnOf(name, zone.domain);
   const viaGateway = records.some((record) => isViaGateway(zone, record));
@@ -54,7 +57,7 @@ export function apexSets(zone: Pick<ZoneFacts, 'domain' | 'serial' | 'nameserver
 }
 
 /** What DNS answers for one record: the field `effective`. `served`: whether this zone is answered by our servers at all. */
-export function effectiveRecord(zone: ZoneFacts, record: ZoneRecord, served: boolean): Effective {
+export function effectiveRecord(zone: ZoneFacts, record: ServedRecord, served: boolean): Effective {
   if (!served || zone.mode === 'external') return { served: false, via: 'none', values: [], ttl: record.ttl };
   if (isViaGateway(zone, record)) {
     const { ipv4, ipv6 } = zone.gatewayAddresses;
@@ -68,7 +71,7 @@ export function effectiveRecord(zone: ZoneFacts, record: ZoneRecord, served: boo
 }
 
 /** Never while pending: a change of name servers must not lead visitors to a gateway that refuses them. */
-function isViaGateway(zone: ZoneFacts, record: ZoneRecord): boolean {
+function isViaGateway(zone: ZoneFacts, record: ServedRecord): boolean {
   const { ipv4, ipv6 } = zone.gatewayAddresses;
   return record.proxied && zone.status !== 'pending' && ipv4.length + ipv6.length > 0;
 }

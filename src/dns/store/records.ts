@@ -53,16 +53,6 @@ export function listRecords(db: Db, filter: RecordFilter, page: { after: PageKey
   filter.zoneId, filter.status, filter.type, filter.name, filter.search, filter.proxied, filter.managed, first ?? null, second ?? null, third ?? null, page.limit);
 }
 
-/** What the servers read after a version: names of every record that changed since, deleted ones too, and the apex when its target's addresses did. */
-export function changedNames(db: Db, zoneId: string, afterVersion: number): Promise<{ name: string }[]> {
-  return rows(db, `select name from dns_record where zone_id = $1 and version > $2::int
-    union select '@' from dns_flattened where zone_id = $1 and version > $2::int`, zoneId, afterVersion);
-}
-
-export function recordsAt(db: Db, zoneId: string, names: readonly string[]): Promise<RecordRow[]> {
-  return rows<RecordRow>(db, `select ${recordColumns} from dns_record r where r.zone_id = $1 and r.name = any($2::text[]) and r.deleted_at is null`, zoneId, names);
-}
-
 /** Deletes, then updates, then creates: a name may change hands within one write. Errors: `duplicate_record`, `cname_conflict`. */
 export async function writeRecords(tx: Tx, version: number, write: { deleted: readonly string[]; updated: readonly RecordRow[]; created: readonly RecordRow[] }): Promise<void> {
   try {
