@@ -168,9 +168,10 @@ function resolverOf(config: Config): DnsResolver {
   });
 }
 
-function testStub(text: string): Stub {
-  const { host, port } = parseAddress(text);
-  return { suffix: 'test', servers: [{ name: 'a.nic.test', address: host }], port, addresses: [host] };
+/** Its loopback addresses are allowed for names under `test` alone. All of them have one port. */
+function testStub(texts: readonly string[]): Stub {
+  const servers = texts.map(parseAddress);
+  return { suffix: 'test', servers: servers.map(({ host }, i) => ({ name: `${String.fromCharCode(97 + i)}.nic.test`, address: host })), port: servers[0]?.port ?? 53, addresses: servers.map(({ host }) => host) };
 }
 
 /** Development reads its mails in files; elsewhere they go through a relay. While mail is off none is written. */

@@ -2,13 +2,15 @@ import { readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigError, loadSupervisorConfig } from './config';
 import { createLog } from './core/log';
-import { claimAddresses, type Addresses } from './dev/addresses';
-import { describe, welcome, writeDevFile } from './dev/announcement';
+import { openDatabase } from './db/client';
+import { claimAddresses, formatAddress, type Addresses } from './dev/addresses';
+import { describe, welcome, writeDevFile, type Demo } from './dev/announcement';
 import { claimFile } from './dev/claims';
+import { ensureDemoKey, hostDemoZone } from './dev/demo';
 import { keepDemo, openInstallation, type Installation } from './dev/installation';
 import { endLeftovers, recordProcesses } from './dev/leftovers';
 import { PortClaims } from './dev/ports';
-import { say } from './dev/progress';
+import { say, step } from './dev/progress';
 import { children, System } from './dev/system';
 
 /**
@@ -27,7 +29,7 @@ async function main(): Promise<void> {
   await endLeftovers(processFile, say);
   const addresses = await claimAddresses(config, claims, children.map(({ name }) => name), say);
   const login = await keepDemo(installation.dir, { email: config.DEMO_OWNER_EMAIL, password: config.DEMO_OWNER_PASSWORD });
-  const demo = { ...login, orgSlug: 'demo', projectSlug: 'default' };
+  let demo: Demo = { ...login, orgSlug: 'demo', projectSlug: 'default', dnsApiKey: null };
 
   let ready = false;
   const publish = serially(async () => {
@@ -46,7 +48,8 @@ async function main(): Promise<void> {
     await own.release();
   });
   try {
-    await system.start();
+    const { databaseUrl } = await system.start();
+    demo = await prepareDemo(databaseUrl, { addresses, installation, demo, say });
     ready = true;
     await publish();
     announce(addresses, config.TEMPORAL_ADDRESS === undefined, demo, system);
@@ -55,7 +58,20 @@ async function main(): Promise<void> {
   }
 }
 
-function announce(addresses: Addresses, temporalIsOurs: boolean, demo: Parameters<typeof describe>[1]['demo'], system: System): void {
+/** What the demo project begins with. A demo that was changed or deleted is its owner's matter: the platform runs without. */
+async function prepareDemo(databaseUrl: string, { addresses, installation, demo, say }: { addresses: Addresses; installation: Installation; demo: Demo; say: (text: string) => void }): Promise<Demo> {
+  const database = openDatabase({ url: databaseUrl, max: 1, process: 'supervisor', log: createLog('supervisor', 'fatal') });
+  const tried = <T>(what: string, work: Promise<T>): Promise<T | null> => work.catch((error: unknown) => {
+    say(`${what} is not there yet (${messageOf(error)}); the next start tries again.`);
+    return null;
+  });
+  if (addresses.registry) await tried('The demo zone', step('Hosting the demo zone', () => hostDemoZone(`http://${formatAddress(addresses.api)}`, installation.dir, demo)));
+  const dnsApiKey = await tried("The demo project's API key", ensureDemoKey(database, installation.dir, demo));
+  await database.close();
+  return { ...demo, dnsApiKey };
+}
+
+function announce(addresses: Addresses, temporalIsOurs: boolean, demo: Demo, system: System): void {
   const facts = describe(addresses, { temporalIsOurs, demo, processes: system.processes() });
   say(welcome(facts, (performance.now() / 1000).toFixed(1)));
 }

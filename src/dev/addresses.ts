@@ -1,6 +1,7 @@
 import type { SupervisorConfig } from '../config';
 import { parseAddress } from '../core/listen';
 import { anyFreePort, canListen, type PortClaims } from './ports';
+import { registryNetwork } from './registry/registry';
 
 /** Where everything of this installation listens, settled before anything is started and handed to every process. */
 export interface Addresses {
@@ -8,6 +9,8 @@ export interface Addresses {
   readonly database: number;
   readonly temporal: { port: number; uiPort: number; httpPort: number; metricsPort: number };
   readonly dns: readonly { host: string; port: number }[];
+  /** Of the registry for `test`; null where its loopback addresses do not exist. */
+  readonly registry: { hosts: readonly string[]; port: number } | null;
   readonly postgresGateway: readonly { host: string; port: number }[];
   /** `METRICS_ADDR` of each process of ours. */
   readonly metrics: ReadonlyMap<string, string>;
@@ -36,6 +39,7 @@ export async function claimAddresses(config: SupervisorConfig, claims: PortClaim
       metricsPort: await anyFreePort(),
     },
     dns: await claimTogether(config.DNS_LISTEN, 'DNS', claim),
+    registry: await claimRegistry(config.DNS_REGISTRY_PORT, claim),
     postgresGateway: await claimTogether(config.PG_GATEWAY_ADDR, 'the Postgres gateway', claim),
     metrics,
   };
@@ -53,6 +57,12 @@ async function claimTogether(texts: readonly string[], what: string, claim: (wha
   }
   if (result.length === 0) throw new Error(`This machine has none of the addresses of ${what} (${texts.join(', ')}).`);
   return result;
+}
+
+async function claimRegistry(wanted: number, claim: (what: string, wanted: number, hosts: readonly string[]) => Promise<number>): Promise<Addresses['registry']> {
+  const hosts = [1, 2, 3].map((host) => `${registryNetwork}.${host}`);
+  const usable = await Promise.all(hosts.map(canListen));
+  return usable.includes(false) ? null : { hosts, port: await claim('the registry', wanted, hosts) };
 }
 
 export function formatAddress({ host, port }: { host: string; port: number }): string {

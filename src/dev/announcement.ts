@@ -7,6 +7,8 @@ export interface DevFile {
   readonly docsUrl: string;
   readonly temporalUiUrl: string | null;
   readonly dns: { readonly host: string; readonly port: number } | null;
+  /** The development registry: its first server for `test`. */
+  readonly registry: { readonly host: string; readonly port: number } | null;
   readonly gateway: null;
   readonly postgres: { readonly host: string; readonly port: number };
   readonly smtp: null;
@@ -20,6 +22,8 @@ export interface Demo {
   readonly password: string;
   readonly orgSlug: string;
   readonly projectSlug: string;
+  /** Reads the project's zones and records; null when the project is gone. */
+  readonly dnsApiKey: string | null;
 }
 
 export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean; demo: Demo; processes: DevFile['processes'] }): DevFile {
@@ -31,6 +35,7 @@ export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean;
     docsUrl: `${apiUrl}/docs`,
     temporalUiUrl: facts.temporalIsOurs ? `http://127.0.0.1:${addresses.temporal.uiPort}` : null,
     dns: dns ? { host: reachable(dns.host), port: dns.port } : null,
+    registry: addresses.registry && { host: addresses.registry.hosts[1] ?? '', port: addresses.registry.port },
     gateway: null,
     postgres: { host: reachable(gateway?.host ?? ''), port: gateway?.port ?? 0 },
     smtp: null,

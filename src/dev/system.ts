@@ -24,10 +24,11 @@ export const children = [
   { name: 'edge-dns', entry: 'edge.js', env: { EDGE_SERVES: 'dns' } },
   { name: 'edge-postgres', entry: 'edge.js', env: { EDGE_SERVES: 'postgres' } },
   { name: 'worker', entry: 'worker.js', env: {} },
+  { name: 'registry', entry: 'commands/serve-registry.js', env: {} },
 ] as const;
 
 /** Gateways first, so customers' connections end before what serves them; the database last. */
-const stopOrder = ['edge-dns', 'edge-postgres', 'worker', 'api', 'edge-postgres-host', 'temporal', 'database'];
+const stopOrder = ['registry', 'edge-dns', 'edge-postgres', 'worker', 'api', 'edge-postgres-host', 'temporal', 'database'];
 
 export interface SystemOptions {
   readonly config: SupervisorConfig;
@@ -56,8 +57,8 @@ export class System {
     return [...this.units.values()].flatMap(({ name, pid }) => (pid === undefined ? [] : [{ name, pid }]));
   }
 
-  /** Resolves when every process does its work. Errors: one of them cannot be started; the others may be running. */
-  async start(): Promise<void> {
+  /** Resolves when every process does its work, with the database's address. Errors: one of them cannot be started; the others may be running. */
+  async start(): Promise<{ databaseUrl: string }> {
     await mkdir(this.logDir, { recursive: true, mode: 0o700 });
     const temporal = this.startTemporal();
     temporal.catch(() => undefined);
@@ -67,10 +68,12 @@ export class System {
     await step('Applying migrations', () => migrate(databaseUrl, join(this.options.root, 'prisma/migrations')));
     const env = this.childEnvironment(databaseUrl);
     const startAll = (chosen: readonly (typeof children)[number][]) => Promise.all(chosen.map((child) => this.startOne(child, env)));
-    const others = step('Starting the processes', () => startAll(children.filter(({ name }) => name !== 'worker')));
-    const worker = temporal.then(() => step('Starting the worker', () => startAll(children.filter(({ name }) => name === 'worker'))));
+    const chosen = children.filter(({ name }) => name !== 'registry' || this.options.addresses.registry);
+    const others = step('Starting the processes', () => startAll(chosen.filter(({ name }) => name !== 'worker')));
+    const worker = temporal.then(() => step('Starting the worker', () => startAll(chosen.filter(({ name }) => name === 'worker'))));
     await Promise.all([others, worker]);
     await step('Waiting until the API is ready', () => untilReady(`http://${formatAddress(this.options.addresses.api)}/readyz`));
+    return { databaseUrl };
   }
 
   /** Ends everything in order; nothing is left. A process that does not end in `graceMs` is killed. */
@@ -171,8 +174,17 @@ export class System {
       PG_DATA_DIR: this.postgresDir,
       DNS_LISTEN: addresses.dns.map(formatAddress).join(','),
       ...(given['DNS_SERVERS'] ? {} : { DNS_SERVERS: addresses.dns.map(formatAddress).join(';') }),
+      ...this.registryEnvironment(),
       PG_GATEWAY_ADDR: addresses.postgresGateway.map(formatAddress).join(','),
     };
+  }
+
+  /** Names under `test` come from our registry, unless whoever started us has a name space of his own. */
+  private registryEnvironment(): Record<string, string> {
+    const { given, addresses: { registry } } = this.options;
+    if (!registry) return {};
+    const [, ...servers] = registry.hosts.map((host) => formatAddress({ host, port: registry.port }));
+    return { DNS_REGISTRY_PORT: String(registry.port), ...(given['DNS_TEST_SERVERS'] || given['DNS_ROOT_HINTS'] ? {} : { DNS_TEST_SERVERS: servers.join(',') }) };
   }
 }
 

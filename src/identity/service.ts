@@ -14,7 +14,7 @@
 export { appendAudit, recordDenial, type AuditChange, type AuditFacts } from './audit';
 export { claimDueMails, composeMail, getMail, markMailDispatched, settleMail } from './account-mail';
 export { verifyAllChains } from './audit-log';
-export { checkApiKey, newApiKey } from './api-key';
+export { checkApiKey, createApiKey, newApiKey, type NewApiKey } from './api-key';
 export { clearedSessionCookie, sessionCookieName } from './cookie';
 export {
   closeBilling, countLeft, finishOrg, finishProject, recordBillingFailure, requestProductDeletions, requestProjectDeletions, type DeletionDeps,

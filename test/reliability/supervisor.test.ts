@@ -1,8 +1,13 @@
+import { execFile } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
 import { chmod, mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
 import { Clone, type DevFile } from '../support/clone';
+import { ask, lines } from '../support/dns-client';
+import { root } from '../support/servers';
 
 jest.setTimeout(240_000);
 
@@ -28,7 +33,7 @@ describe('a running installation', () => {
   test('has written where everything is for its owner alone', async () => {
     const { mode } = await stat(join(clone.dir, 'dev.json'));
     expect(mode & 0o777).toBe(0o600);
-    expect(first.processes.map(({ name }) => name)).toEqual(expect.arrayContaining(['database', 'temporal', 'api', 'worker', 'edge-postgres-host', 'edge-postgres', 'edge-dns']));
+    expect(first.processes.map(({ name }) => name)).toEqual(expect.arrayContaining(['database', 'temporal', 'api', 'worker', 'edge-postgres-host', 'edge-postgres', 'edge-dns', 'registry']));
     expect(first.demo).toMatchObject({ email: 'owner@demo.test', orgSlug: 'demo', projectSlug: 'default' });
     expect(await readyz(first)).toBe(true);
     expect((await fetch(first.temporalUiUrl)).status).toBe(200);
@@ -41,6 +46,30 @@ describe('a running installation', () => {
     expect((await stat(clone.dir)).mode & 0o066).toBe(0);
   });
 
+  const zonesByKey = async ({ apiUrl, demo }: DevFile): Promise<{ domain: string; status: string }[]> => {
+    const answer = await fetch(`${apiUrl}/v1/api/dns/zones`, { headers: { authorization: `Bearer ${demo.dnsApiKey}` } });
+    return z.object({ zones: z.array(z.object({ domain: z.string(), status: z.string() })) }).parse(await answer.json()).zones;
+  };
+  const registry = (...args: string[]) => promisify(execFile)(process.execPath, [join(root, 'dist/src/commands/registry.js'), ...args], { env: { ...process.env, HOLDFAST_DATA_DIR: clone.dir } }).then(({ stdout }) => stdout);
+  const delegatedAt = async ({ registry: { host, port } }: DevFile, domain: string) => lines((await ask({ host, port }, domain, 'NS')).authorities).map((line) => line.split(' ').at(-1)).toSorted();
+
+  test('hosts demo.test, delegated by its registry and active, and shows it to the demo key', async () => {
+    expect(await zonesByKey(first)).toMatchObject([{ domain: 'demo.test', status: 'active' }]);
+    const delegated = await delegatedAt(first, 'demo.test');
+    expect(delegated).toEqual([expect.stringMatching(/-1\.ns\.holdfast\.test$/), expect.stringMatching(/-2\.ns\.holdfast\.test$/)]);
+    expect(lines((await ask(first.dns, 'demo.test', 'NS')).answers).map((line) => line.split(' ').at(-1)).toSorted()).toEqual(delegated);
+  });
+
+  test('plays the registrar: what is delegated and removed is answered at once, and refusals say why', async () => {
+    expect(await registry('delegate', 'shop.test', 'ns1.elsewhere.test', 'ns2.elsewhere.test')).toContain('answers so');
+    expect(await delegatedAt(first, 'shop.test')).toEqual(['ns1.elsewhere.test', 'ns2.elsewhere.test']);
+    await expect(registry('delegate', 'example.com', 'ns1.elsewhere.test')).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('not under .test') });
+    expect(await registry('list')).toMatch(/^demo\.test .*\nshop\.test {2}ns1\.elsewhere\.test ns2\.elsewhere\.test$/m);
+    expect(await registry('remove', 'shop.test')).toContain('answers so');
+    expect((await ask(first.registry, 'shop.test', 'NS')).rcode).toBe('NXDOMAIN');
+    await registry('delegate', 'kept.test', 'ns1.elsewhere.test');
+  });
+
   test('refuses a second start and says who runs', async () => {
     const second = clone.again();
     second.start();
@@ -49,7 +78,7 @@ describe('a running installation', () => {
     expect(second.output).toContain(first.apiUrl);
   });
 
-  test.each(['api', 'worker', 'edge-dns', 'edge-postgres', 'edge-postgres-host', 'temporal', 'database'])('starts %s again when it is killed', async (name) => {
+  test.each(['api', 'worker', 'registry', 'edge-dns', 'edge-postgres', 'edge-postgres-host', 'temporal', 'database'])('starts %s again when it is killed', async (name) => {
     const before = await clone.until(readyz);
     send('SIGKILL', before, name);
     await clone.says(`${name} is back.`);
@@ -72,6 +101,8 @@ describe('a running installation', () => {
     const after = await clone.ready();
     expect(after.demo).toEqual(before.demo);
     expect(await readyz(after)).toBe(true);
+    expect(await zonesByKey(after)).toMatchObject([{ domain: 'demo.test', status: 'active' }]);
+    expect(await delegatedAt(after, 'kept.test')).toEqual(['ns1.elsewhere.test']);
   });
 
   test('starts again at once while the processes of a killed supervisor still end', async () => {
@@ -124,7 +155,7 @@ describe('a start that meets trouble', () => {
     const one = await made();
     const other = await made(one.settings);
     const [a, b] = await Promise.all([one.ready(), other.ready()]);
-    const places = (file: DevFile) => [file.apiUrl, file.temporalUiUrl, file.postgres.port, ...file.processes.map(({ pid }) => pid)];
+    const places = (file: DevFile) => [file.apiUrl, file.temporalUiUrl, file.postgres.port, file.registry.port, ...file.processes.map(({ pid }) => pid)];
     expect(places(a).filter((place) => places(b).includes(place))).toEqual([]);
     expect([await readyz(a), await readyz(b)]).toEqual([true, true]);
     expect(`${one.output}${other.output}`).toMatch(/Port \d+ is in use: the API listens on \d+/);

@@ -13,12 +13,13 @@ const devFile = z.object({
   docsUrl: z.url(),
   temporalUiUrl: z.url(),
   dns: z.object({ host: z.string(), port: z.number() }),
+  registry: z.object({ host: z.string(), port: z.number() }),
   gateway: z.null(),
   postgres: z.object({ host: z.string(), port: z.number() }),
   smtp: z.null(),
   captureUrl: z.null(),
   processes: z.array(z.object({ name: z.string(), pid: z.number() })),
-  demo: z.object({ email: z.string(), password: z.string(), orgSlug: z.string(), projectSlug: z.string() }),
+  demo: z.object({ email: z.string(), password: z.string(), orgSlug: z.string(), projectSlug: z.string(), dnsApiKey: z.string() }),
 });
 export type DevFile = z.infer<typeof devFile>;
 
@@ -150,6 +151,7 @@ async function quietPorts(): Promise<Record<string, string>> {
     TEMPORAL_UI_PORT: String(await anyFreePort()),
     PG_GATEWAY_ADDR: `127.0.0.1:${gateway},[::1]:${gateway}`,
     DNS_LISTEN: `127.0.0.1:${dns},127.0.0.2:${dns}`,
+    DNS_REGISTRY_PORT: String(await anyFreePort()),
     PG_POOL_PREPARED: '0',
     PG_POOL_RUNNING: 'trial:0',
   };
