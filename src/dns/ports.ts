@@ -1,4 +1,5 @@
 import type { Id } from '../core/ids';
+import type { FoundRRset } from './rules/drift';
 import type { RRset, RrType } from './rules/rrset';
 
 /**
@@ -15,6 +16,27 @@ export type ZoneChangeSet = {
   replace: RRset[];
   remove: { name: string; type: RrType }[];
 };
+
+/** What one server has of a zone; version null: it does not have the zone. `lagMs`: for how long it has been behind; null when nobody knows. */
+export type ServerState = { name: string; version: number | null; serial: number | null; inSync: boolean; lagMs: number | null };
+
+/** A zone as one server answers it. */
+export type ServedZone = { server: string; serial: number; rrsets: FoundRRset[] };
+
+/** Who answers for the zones (contract dns.md §6.1). */
+export interface DnsBackend {
+  /** True: it must be told of every version. False: its servers follow the database by themselves. */
+  readonly pushed: boolean;
+  /**
+   * The backend is at the version afterwards, or says what it is at: a step that starts from a version that is not there
+   * changes nothing. Twice is once; an older version is ignored. Errors: AppError when it will never be taken; any other may
+   * be tried again.
+   */
+  applyChangeSet(changes: ZoneChangeSet): Promise<{ appliedVersion: number; servers: ServerState[] }>;
+  /** What each server that can be asked answers; null: the zone is not served. Errors: none can be asked. */
+  readZone(domain: string): Promise<ServedZone[] | null>;
+  health(): Promise<{ ok: boolean; lagMs: number | null; detail: string }>;
+}
 
 /** What became of a change set: taken; not newer than what is there; based on a version that is not there; or impossible to answer from. */
 export type ApplyOutcome = 'applied' | 'stale' | 'gap' | 'refused';
