@@ -130,6 +130,7 @@ const schema = z.object({
   DNS_REGISTRY_PORT: port.default(10054).describe('port of the registry that `npm start` runs, on 127.0.53.1 to 127.0.53.3'),
   DNS_RRL_PER_SECOND: count(0, 1_000_000).default(200).describe('equal answers per second and network; 0: no limit'),
   DNS_RRL_EXEMPT: networks.default(['127.0.0.0/8', '::1/128']).describe('networks without that limit'),
+  GATEWAY_ALLOW_PRIVATE_ORIGINS: networks.optional().describe('networks the gateway may connect to although they are not public; development 127.0.0.0/8,::1/128, production none'),
   GATEWAY_PUBLIC_ADDRESSES: ipAddresses.optional().describe('what proxied names are answered with; development 127.0.0.1, production none: as if not proxied'),
 
   MAIL_TRANSPORT: z.enum(['capture', 'smtp_relay', 'direct_mx', 'resend', 'mailgun']).default('capture').describe('who takes live mail'),
@@ -171,7 +172,7 @@ export type Config = Omit<Parsed, 'HOLDFAST_MASTER_KEY' | SettledKey> & Required
   HOLDFAST_MASTER_KEY: readonly string[];
 };
 type SettledKey = 'AUTH_SECRET' | 'DATABASE_URL' | 'TEMPORAL_ADDRESS' | 'PUBLIC_URL' | 'SIGNUP_MODE' | 'ACCOUNT_MAIL' | 'ACCOUNT_MAIL_FROM'
-  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'MAIL_VERP_SECRET' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
+  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'GATEWAY_ALLOW_PRIVATE_ORIGINS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'MAIL_VERP_SECRET' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
 
 /** Reported in full, so one start shows everything that is wrong. */
 export class ConfigError extends Error {
@@ -249,6 +250,7 @@ function settle(parsed: Parsed): Config {
     ACCOUNT_MAIL_FROM: parsed.ACCOUNT_MAIL_FROM ?? 'Holdfast <accounts@holdfast.test>',
     EMAIL_VERIFICATION: parsed.EMAIL_VERIFICATION ?? (development || accountMail === 'off' ? 'optional' : 'required'),
     DNS_ALLOW_TEST_TLDS: parsed.DNS_ALLOW_TEST_TLDS ?? development,
+    GATEWAY_ALLOW_PRIVATE_ORIGINS: parsed.GATEWAY_ALLOW_PRIVATE_ORIGINS ?? (development ? ['127.0.0.0/8', '::1/128'] : []),
     GATEWAY_PUBLIC_ADDRESSES: parsed.GATEWAY_PUBLIC_ADDRESSES ?? (development ? ['127.0.0.1'] : []),
     MAIL_VERP_SECRET: parsed.MAIL_VERP_SECRET ?? createHash('sha256').update('mail-verp').update(parsed.AUTH_SECRET ?? '').digest('base64url'),
     MAIL_WEBHOOK_ALLOW_PRIVATE: parsed.MAIL_WEBHOOK_ALLOW_PRIVATE ?? development,

@@ -13,6 +13,7 @@
  *   setTimeZone(tx, orgId, timeZone): Promise<void>            identity, when the organisation's zone changes
  *   limit(db, { orgId, resourceId?, plan? }, resource): Promise<number | null>     null: no limit
  *   limits(db, { orgId, resourceId?, plan? }, product): Promise<Record<string, number>>
+ *   planAllowing(db, resource, used): Promise<string | null>   for `upgradeTo` of a limit the product counts itself
  *
  * A Postgres service: `reserve({ product: 'postgres', plan, resource: 'postgres.services', n: 1 })` and
  * `openSubscription` in the accepting transaction; `startPlanTime` in markAvailable; `closeSubscription` and `release` in
@@ -190,6 +191,11 @@ export type LimitScope = { orgId: string; resourceId?: string | undefined; plan?
 /** How much of a resource is allowed: by the plan named, else by the resource's own, else (dns, gateway) by the organisation's. Null: no limit. */
 export async function limit(db: Db, scope: LimitScope, resource: string): Promise<number | null> {
   return (await limits(db, scope, productOf(resource)))[resource] ?? null;
+}
+
+/** The smallest plan sold that allows this much of a resource; null when none does. */
+export function planAllowing(db: Db, resource: string, used: number): Promise<string | null> {
+  return findUpgrade(db, productOf(resource), resource, { rank: -1, scopeId: '', used, n: 0, perPlan: false });
 }
 
 /** All limits of a product for this scope, by resource; one that is absent does not exist. */

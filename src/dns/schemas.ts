@@ -7,7 +7,6 @@ import { shownZoneStatuses, statusReasons } from './state';
 
 const zoneModes = ['full_hosting', 'external'] as const;
 const recordStatuses = ['active', 'deleted', 'all'] as const;
-const originPortsRefused = [22, 25, 53, 465, 587];
 
 const domain = text.pipe(z.string().min(1, 'must not be empty').max(1_000, 'is too long for a domain name'));
 const nameservers = z.array(domain).max(20, 'must be at most 13 names').meta({ description: 'Your own name server names; none: ours.' });
@@ -38,7 +37,7 @@ export const zoneSchema = z.object({
 }).meta({ id: 'DnsZone' });
 export type ZoneView = z.infer<typeof zoneSchema>;
 
-const warnings = z.array(z.object({ code: z.string(), message: z.string() }));
+export const warnings = z.array(z.object({ code: z.string(), message: z.string() }));
 export const zoneAnswer = z.object({ zone: zoneSchema });
 export const zoneWarningsAnswer = z.object({ zone: zoneSchema, warnings });
 export const deletedZoneAnswer = z.object({ deleted: z.literal(true), zoneId: z.string(), zone: zoneSchema, warnings });
@@ -46,13 +45,13 @@ export const listZonesAnswer = z.object({ zones: z.array(zoneSchema), ...pageAns
 const search = text.pipe(z.string().min(1).max(253));
 export const listZonesQuery = z.object({ ...pageQuery, status: z.enum(shownZoneStatuses).optional(), mode: z.enum(zoneModes).optional(), search: search.optional() });
 
-const value = text.pipe(z.string().max(16_000, 'is too long'));
-const ttl = z.number().int().min(ttlMin, `must be ${ttlMin} to ${ttlMax}`).max(ttlMax, `must be ${ttlMin} to ${ttlMax}`).meta({ description: 'Seconds; shared by all records of the name and type. Default 300.' });
-const priority = z.number().int().min(0, 'must be 0 to 65535').max(65_535, 'must be 0 to 65535').meta({ description: 'Of MX records; default 10.' });
-const originPort = z.number().int().min(1, 'must be 1 to 65535').max(65_535, 'must be 1 to 65535').refine((port) => !originPortsRefused.includes(port), 'is not a port of a web server');
-const originPath = z.string().max(512, 'must be at most 512 characters').regex(/^\/[^\x00-\x20\x7f?#]*$/, 'must start with "/" and hold no space, "?" or "#"')
-  .refine((path) => !path.split('/').includes('..'), 'must not hold ".."');
-const originHostHeader = z.string().max(253, 'must be at most 253 characters').regex(/^[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::\d{1,5})?$/, 'must be host or host:port');
+const value = text.pipe(z.string().max(17_000, 'is too long'));
+// Ranges and forms are rules (rules/values.ts, rules/origins.ts): told together with all other faults, and the same for zone files.
+const ttl = z.number().int().meta({ minimum: ttlMin, maximum: ttlMax, description: 'Seconds; shared by all records of the name and type. Default 300.' });
+const priority = z.number().int().meta({ minimum: 0, maximum: 65_535, description: 'Of MX records; default 10.' });
+const originPort = z.number().int().meta({ minimum: 1, maximum: 65_535 });
+const originPath = text.meta({ description: 'Begins with "/"; at most 512 characters.' });
+const originHostHeader = text.meta({ description: 'host or host:port; at most 253 characters.' });
 const comment = text.pipe(z.string().max(500, 'must be at most 500 characters'));
 
 export const createRecordBody = z.strictObject({
@@ -61,7 +60,10 @@ export const createRecordBody = z.strictObject({
   originProtocol: z.enum(['http', 'https']).nullable().optional(), originPort: originPort.nullable().optional(), originPath: originPath.nullable().optional(),
   originHostHeader: originHostHeader.nullable().optional(), comment: comment.nullable().optional(),
 }).meta({ id: 'CreateDnsRecord' });
-export const updateRecordBody = createRecordBody.partial().refine((body) => Object.values(body).some((field) => field !== undefined), 'give at least one field to change')
+const anyRecord = createRecordBody.partial();
+/** What may be changed; `type` only to say that it stays. */
+export const updateRecordFields = anyRecord.shape;
+export const updateRecordBody = anyRecord.refine((body) => Object.values(body).some((field) => field !== undefined), 'give at least one field to change')
   .meta({ id: 'UpdateDnsRecord' });
 export const bulkDeleteBody = z.strictObject({ recordIds: z.array(text).min(1, 'must name at least one record').max(100, 'must name at most 100 records') }).meta({ id: 'BulkDeleteDnsRecords' });
 
@@ -74,7 +76,7 @@ export const recordSchema = z.object({
 }).meta({ id: 'DnsRecord' });
 export type RecordView = z.infer<typeof recordSchema>;
 
-const publication = z.object({ version: z.number(), serial: z.number(), published: z.boolean() });
+export const publication = z.object({ version: z.number(), serial: z.number(), published: z.boolean() });
 export const recordAnswer = z.object({ record: recordSchema });
 export const recordWrittenAnswer = z.object({ record: recordSchema, affectedRecordIds: z.array(z.string()), warnings, publication });
 export const recordDeletedAnswer = recordWrittenAnswer.extend({ deleted: z.literal(true), recordId: z.string() });
@@ -84,7 +86,10 @@ export const bulkDeletedAnswer = z.object({
 });
 export const listRecordsAnswer = z.object({ records: z.array(recordSchema), ...pageAnswer });
 export const listRecordsQuery = z.object({
-  ...pageQuery, type: z.enum(recordTypes).optional(), name: z.string().max(253).optional(), search: search.optional(), proxied: flag.optional(), managed: flag.optional(),
+  ...pageQuery, type: z.enum(recordTypes).optional(), name: text.pipe(z.string().max(1_000)).optional(), search: search.optional(), proxied: flag.optional(), managed: flag.optional(),
   status: z.enum(recordStatuses).optional(), sort: z.enum(['created', 'name']).optional(),
 });
-export const bulkDeleteQuery = z.object({ atomic: flag.optional() });
+/** Record writes wait until every server answers them, for 2 s at most. */
+export const waitQuery = { wait: z.enum(['published']).optional().meta({ description: 'published: the answer waits up to 2 s until every server has the change.' }) };
+export const writeQuery = z.object(waitQuery);
+export const bulkDeleteQuery = z.object({ atomic: flag.optional(), ...waitQuery });

@@ -1,3 +1,4 @@
+import { systemCause, type Cause } from '../core/caller';
 import type { Tx } from '../db/transaction';
 import { nextSerial } from './rules/serials';
 import { bumpZone, type ZoneRow } from './store/zones';
@@ -8,6 +9,8 @@ export function nextVersion(zone: Pick<ZoneRow, 'version' | 'serial'>, now = new
 }
 
 /** Every answer of the zone may have changed: servers load it anew. */
-export async function bumpWhole(tx: Tx, zone: Pick<ZoneRow, 'id' | 'version' | 'serial' | 'recordCount' | 'proxiedCount'>): Promise<void> {
-  await bumpZone(tx, { id: zone.id, ...nextVersion(zone), recordCount: zone.recordCount, proxiedCount: zone.proxiedCount, all: true });
+export async function bumpWhole(
+  tx: Tx, zone: Pick<ZoneRow, 'id' | 'version' | 'serial' | 'recordCount' | 'proxiedCount'>, { actor, requestId }: Pick<Cause, 'actor' | 'requestId'> = systemCause('bumpWhole'),
+): Promise<void> {
+  await bumpZone(tx, { id: zone.id, ...nextVersion(zone), recordCount: zone.recordCount, proxiedCount: zone.proxiedCount, all: true }, { actor, requestId, created: 0, updated: 0, deleted: 0, changes: [] });
 }

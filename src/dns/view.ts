@@ -54,11 +54,12 @@ export function glueOf(zone: Pick<ZoneRow, 'domain' | 'customNameservers'>, plat
   });
 }
 
-export function viewRecord(record: RecordRow, zone: ZoneRow, platform: Platform): RecordView {
+/** `isGlue`: the address of a name server that a delegation names; such are never proxied. */
+export function viewRecord(record: RecordRow, zone: ZoneRow, platform: Platform, isGlue: boolean): RecordView {
   const deleted = record.deletedAt !== null;
   return {
     id: record.id, zoneId: record.zoneId, type: record.type, name: record.name, fqdn: fqdnOf(record.name, zone.domain), value: record.value, ttl: record.ttl,
-    priority: record.priority, proxied: record.proxied, proxiable: isProxiableName(record.type, record.name), originProtocol: record.originProtocol,
+    priority: record.priority, proxied: record.proxied, proxiable: isProxiableName(record.type, record.name) && !isGlue, originProtocol: record.originProtocol,
     originPort: record.originPort, originPath: record.originPath, originHostHeader: record.originHostHeader, comment: record.comment, managed: record.managed,
     effective: effectiveRecord(factsOf(zone, platform), record, zone.served && !deleted), status: deleted ? 'deleted' : 'active', version: record.version,
     published: record.version <= publishedVersionOf(zone), createdAt: record.createdAt.toISOString(), updatedAt: record.updatedAt.toISOString(), deletedAt: iso(record.deletedAt),

@@ -1,3 +1,4 @@
+import { batchOperations } from './batch';
 import { recordOperations } from './records';
 import { scanOperations } from './scan';
 import { verificationOperations } from './verification';
@@ -6,4 +7,4 @@ import { zoneOperations } from './zones';
 export type { DnsDeps } from '../deps';
 
 /** Operations of DNS zones and records; http/routes.ts adds them to the one list. */
-export const dnsOperations = [...zoneOperations, ...recordOperations, ...verificationOperations, ...scanOperations];
+export const dnsOperations = [...zoneOperations, ...recordOperations, ...batchOperations, ...verificationOperations, ...scanOperations];

@@ -1,22 +1,22 @@
-import { operationsOf, Reply, type RateRule } from '../../http/operation';
+import { operationsOf, Reply } from '../../http/operation';
 import type { DnsDeps } from '../deps';
 import { etag } from '../faults';
-import { createRecord, deleteRecord, deleteRecords, getRecord, pageRecords, restoreRecord, updateRecord, type ZoneWritten } from '../records';
+import { createRecord, deleteRecord, deleteRecords, getRecord, pageRecords, restoreRecord, updateRecord } from '../records';
 import {
   bulkDeleteBody, bulkDeletedAnswer, bulkDeleteQuery, createRecordBody, listRecordsAnswer, listRecordsQuery, recordAnswer, recordDeletedAnswer, recordWrittenAnswer,
-  updateRecordBody,
+  updateRecordBody, writeQuery, type RecordView,
 } from '../schemas';
 import type { RecordRow } from '../store/records';
-import { recordWarnings } from '../rules/warnings';
-import { RecordIndex } from '../rules/record-index';
 import { getZone } from '../zones';
-import { publicationOf, showRecord } from './shown';
+import type { ZoneWritten } from '../zone-writes';
+import { awaited, recordWriteRate, showChange, showRecords, showWritten, type Publication } from './shown';
 
 const { project, scoped } = operationsOf<DnsDeps>();
 const tag = 'DNS records';
 const path = '/dns/zones/:zoneId/records';
-const writeErrors = ['service_suspended', 'duplicate_record', 'cname_conflict', 'cname_loop', 'delegation_conflict', 'null_mx_conflict', 'origin_not_allowed', 'rrset_too_large', 'quota_exceeded'] as const;
-const writeRate: RateRule = { name: 'dns-record-writes', limit: 20, periodSeconds: 1, burst: 200 };
+/** What a write can be refused for by the state it leads to. */
+export const writeErrors = ['service_suspended', 'precondition_failed', 'duplicate_record', 'cname_conflict', 'cname_loop', 'delegation_conflict', 'null_mx_conflict', 'mixed_proxy', 'origin_not_allowed', 'rrset_too_large', 'quota_exceeded'] as const;
+export const limits = ({ caller, params }: { caller: { project: { id: string } }; params: { zoneId: string } }) => [{ rule: recordWriteRate, key: `${caller.project.id}/${params.zoneId}` }];
 
 const listDnsRecords = project('dns:read')({
   id: 'listDnsRecords', method: 'get', path, tag,
@@ -24,8 +24,8 @@ const listDnsRecords = project('dns:read')({
   query: listRecordsQuery, answer: listRecordsAnswer, errors: ['invalid_cursor'],
   handle: async ({ deps, caller, params, query }) => {
     const zone = await getZone(deps, caller.project.id, params.zoneId);
-    const { items, ...page } = await pageRecords(deps, zone.id, query);
-    return { records: items.map((record) => showRecord(deps, record, zone)), ...page };
+    const { items, ...page } = await pageRecords(deps, zone, query);
+    return { records: await showRecords(deps, zone, items), ...page };
   },
 });
 
@@ -33,11 +33,9 @@ const createDnsRecord = project('dns:write')({
   id: 'createDnsRecord', method: 'post', path, tag,
   summary: 'Create a record',
   description: 'Answered by our name servers within milliseconds of the answer.',
-  body: createRecordBody, answer: recordWrittenAnswer, errors: [...writeErrors, 'mixed_proxy'], idempotent: true,
-  handle: async ({ deps, caller, params: { zoneId }, body: { type, ...fields }, cause, transact }) => {
-    await deps.limiter.take(writeRate, `${caller.project.id}/${zoneId}`);
-    return transact(async (tx) => shown(deps, await createRecord(tx, deps, { caller, zoneId, cause, record: { type, fields } })));
-  },
+  query: writeQuery, body: createRecordBody, answer: recordWrittenAnswer, errors: writeErrors, idempotent: true, limits,
+  handle: async ({ deps, caller, params: { zoneId }, query: { wait }, body: { type, ...fields }, cause, request: { ifMatch }, transact }) => awaited(deps, zoneId, wait,
+    await transact(async (tx) => shown(deps, await createRecord(tx, deps, { caller, zoneId, cause, ifMatch, record: { type, fields } })))),
 });
 
 const getDnsRecord = project('dns:read')({
@@ -46,8 +44,8 @@ const getDnsRecord = project('dns:read')({
   answer: recordAnswer,
   handle: async ({ deps, caller, params }) => {
     const zone = await getZone(deps, caller.project.id, params.zoneId);
-    const record = await getRecord(deps.db.prisma, zone.id, params.recordId);
-    return new Reply({ record: showRecord(deps, record, zone) }, { headers: { ETag: etag(record.version) } });
+    const row = await getRecord(deps.db.prisma, zone.id, params.recordId);
+    return new Reply({ record: only(await showRecords(deps, zone, [row])) }, { headers: { ETag: etag(row.version) } });
   },
 });
 
@@ -55,46 +53,37 @@ const updateDnsRecord = project('dns:write')({
   id: 'updateDnsRecord', method: 'patch', path: `${path}/:recordId`, tag,
   summary: 'Change a record',
   description: 'null clears a field. A ttl becomes that of all records of the name and type, proxied and origin those of all addresses of the name.',
-  body: updateRecordBody, answer: recordWrittenAnswer, errors: ['type_immutable', 'managed_record', 'precondition_failed', ...writeErrors],
-  handle: async ({ deps, caller, params, body: { type, ...fields }, cause, request, transact }) => {
-    await deps.limiter.take(writeRate, `${caller.project.id}/${params.zoneId}`);
-    return transact(async (tx) => shown(deps, await updateRecord(tx, deps, { caller, ...params, cause, ifMatch: request.ifMatch, type, fields })));
-  },
+  query: writeQuery, body: updateRecordBody, answer: recordWrittenAnswer, errors: ['type_immutable', 'managed_record', ...writeErrors], limits,
+  handle: async ({ deps, caller, params, query: { wait }, body: { type, ...fields }, cause, request: { ifMatch }, transact }) => awaited(deps, params.zoneId, wait,
+    await transact(async (tx) => shown(deps, await updateRecord(tx, deps, { caller, ...params, cause, ifMatch, type, fields })))),
 });
 
 const deleteDnsRecord = project('dns:write')({
   id: 'deleteDnsRecord', method: 'delete', path: `${path}/:recordId`, tag,
   summary: 'Delete a record',
   description: 'It can be restored.',
-  answer: recordDeletedAnswer, errors: ['service_suspended', 'managed_record', 'precondition_failed'],
-  handle: async ({ deps, caller, params, cause, request, transact }) => {
-    await deps.limiter.take(writeRate, `${caller.project.id}/${params.zoneId}`);
-    return transact(async (tx) => ({ deleted: true as const, recordId: params.recordId, ...shown(deps, await deleteRecord(tx, deps, { caller, ...params, cause, ifMatch: request.ifMatch })) }));
-  },
+  query: writeQuery, answer: recordDeletedAnswer, errors: ['service_suspended', 'managed_record', 'precondition_failed'], limits,
+  handle: async ({ deps, caller, params, query: { wait }, cause, request: { ifMatch }, transact }) => awaited(deps, params.zoneId, wait,
+    await transact(async (tx) => ({ deleted: true as const, recordId: params.recordId, ...shown(deps, await deleteRecord(tx, deps, { caller, ...params, cause, ifMatch })) }))),
 });
 
 const restoreDnsRecord = project('dns:write')({
   id: 'restoreDnsRecord', method: 'post', path: `${path}/:recordId/restore`, tag,
   summary: 'Restore a deleted record',
   description: 'The same id again; it joins the ttl, proxied and origin its name has now.',
-  answer: recordWrittenAnswer, errors: ['invalid_state', 'managed_record', ...writeErrors],
-  handle: async ({ deps, caller, params, cause, request, transact }) => {
-    await deps.limiter.take(writeRate, `${caller.project.id}/${params.zoneId}`);
-    return transact(async (tx) => shown(deps, await restoreRecord(tx, deps, { caller, ...params, cause, ifMatch: request.ifMatch })));
-  },
+  query: writeQuery, answer: recordWrittenAnswer, errors: ['invalid_state', 'managed_record', ...writeErrors], limits,
+  handle: async ({ deps, caller, params, query: { wait }, cause, request: { ifMatch }, transact }) => awaited(deps, params.zoneId, wait,
+    await transact(async (tx) => shown(deps, await restoreRecord(tx, deps, { caller, ...params, cause, ifMatch })))),
 });
 
 const bulkDeleteDnsRecords = project('dns:write')({
   id: 'bulkDeleteDnsRecords', method: 'post', path: `${path}/bulk-delete`, tag,
   summary: 'Delete up to 100 records as one change',
-  query: bulkDeleteQuery, body: bulkDeleteBody, answer: bulkDeletedAnswer, errors: ['service_suspended', 'invalid_state'],
-  handle: async ({ deps, caller, params: { zoneId }, query, body: { recordIds }, cause, transact }) => {
-    await deps.limiter.take(writeRate, `${caller.project.id}/${zoneId}`);
-    return transact(async (tx) => {
-      const { zone, written, deletedIds, notFound, skipped } = await deleteRecords(tx, deps, { caller, zoneId, cause, recordIds, atomic: query.atomic ?? false });
-      return { deleted: deletedIds.length > 0, deletedIds, deletedCount: deletedIds.length, notFound, skipped, publication: publicationOf(zone, written) };
-    });
-  },
+  query: bulkDeleteQuery, body: bulkDeleteBody, answer: bulkDeletedAnswer, errors: ['service_suspended', 'precondition_failed', 'invalid_state'], limits,
+  handle: async ({ deps, caller, params: { zoneId }, query: { atomic, wait }, body: { recordIds }, cause, request: { ifMatch }, transact }) => awaited(deps, zoneId, wait, await transact(async (tx) => {
+    const { deletedIds, notFound, skipped, ...done } = await deleteRecords(tx, deps, { caller, zoneId, cause, ifMatch, recordIds, atomic: atomic ?? false });
+    return { deleted: deletedIds.length > 0, deletedIds, deletedCount: deletedIds.length, notFound, skipped, publication: showChange(done).publication };
+  })),
 });
 
 const listDnsRecordsByKey = scoped('dns:read')({
@@ -103,8 +92,8 @@ const listDnsRecordsByKey = scoped('dns:read')({
   query: listRecordsQuery, answer: listRecordsAnswer, errors: ['invalid_cursor'],
   handle: async ({ deps, caller, params, query }) => {
     const zone = await getZone(deps, caller.projectId, params.zoneId);
-    const { items, ...page } = await pageRecords(deps, zone.id, { ...query, status: 'active' });
-    return { records: items.map((record) => showRecord(deps, record, zone)), ...page };
+    const { items, ...page } = await pageRecords(deps, zone, { ...query, status: 'active' });
+    return { records: await showRecords(deps, zone, items), ...page };
   },
 });
 
@@ -112,15 +101,13 @@ export const recordOperations = [
   listDnsRecords, createDnsRecord, bulkDeleteDnsRecords, getDnsRecord, updateDnsRecord, deleteDnsRecord, restoreDnsRecord, listDnsRecordsByKey,
 ];
 
-function shown(deps: DnsDeps, { zone, written, record }: ZoneWritten & { record: RecordRow }) {
-  return {
-    record: showRecord(deps, { ...record, version: Math.max(record.version, changed(written, record) ? written.version : 0) }, zone),
-    affectedRecordIds: written.affected.map(({ id }) => id),
-    warnings: record.deletedAt ? [] : recordWarnings(new RecordIndex(zone.domain, written.after), [record]),
-    publication: publicationOf(zone, written),
-  };
+type Shown = { record: RecordView; affectedRecordIds: string[]; warnings: { code: string; message: string }[]; publication: Publication };
+
+function shown(deps: DnsDeps, { record, ...done }: ZoneWritten & { record: RecordRow }): Shown {
+  return { record: only(showWritten(deps, done, [record])), ...showChange(done) };
 }
 
-function changed({ created, updated }: ZoneWritten['written'], { id }: RecordRow): boolean {
-  return [...created, ...updated].some((record) => record.id === id);
+function only<T>([first]: readonly T[]): T {
+  if (first === undefined) throw new Error('One record is shown as one.');
+  return first;
 }

@@ -14,3 +14,12 @@ export function isGlobalUnicast(text: string): boolean {
   if (range === '6to4') return isGlobalUnicast(formatIpv4(octets.subarray(2, 6)));
   return range === 'unicast' && ((octets[0] ?? 0) & 0xe0) === 0x20;
 }
+
+/** Whether an address lies in one of the networks, written as addresses or in CIDR form. */
+export function isInNetworks(text: string, networks: readonly string[]): boolean {
+  const address = ipaddr.parse(text);
+  return networks.some((network) => {
+    const [base, length] = ipaddr.parseCIDR(network.includes('/') ? network : `${network}/${network.includes(':') ? 128 : 32}`);
+    return address.kind() === base.kind() && address.match(base, length);
+  });
+}

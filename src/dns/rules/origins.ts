@@ -15,7 +15,7 @@ const hostHeader = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?
  * Origin settings of a record, the protocol `http` unless given, or every fault in them (contract dns.md §4.3). A record that is
  * not proxied has none. `platformPorts`: ports we listen on ourselves.
  */
-export function canonicalOrigin(given: Origin, proxied: boolean, platformPorts: ReadonlySet<number>): { origin: Origin; faults?: never } | { faults: OriginFault[] } {
+export function canonicalOrigin(given: Origin, proxied: boolean, platformPorts: ReadonlySet<number>): { origin: Origin; faults?: never } | { origin?: never; faults: OriginFault[] } {
   const faults = proxied ? settingFaults(given, platformPorts) : strayFaults(given);
   if (faults.length > 0) return { faults };
   return { origin: proxied ? { ...given, originProtocol: given.originProtocol ?? 'http' } : noOrigin };

@@ -1,31 +1,33 @@
 import type { Issue } from '../../core/errors';
 import { canonicalRecordName } from './names';
 import { canonicalOrigin, noOrigin, type Origin } from './origins';
+import { PlanState } from './plan-state';
 import { rrsetValue, type RecordType, type ZoneRecord } from './rrset';
-import { canonicalRecord, ttlDefault } from './values';
+import { canonicalRecord, ttlDefault, ttlMax, ttlMin } from './values';
 
-/** Fields of a record that a write may give; absent: kept, inherited or defaulted. null clears. */
+/** Fields of a record that a write may give; absent: kept, joined or defaulted. null clears; in a creation it is absent. */
 export type RecordFields = {
   name?: string | undefined; value?: string | undefined; ttl?: number | null | undefined; priority?: number | null | undefined; proxied?: boolean | undefined;
   originProtocol?: 'http' | 'https' | null | undefined; originPort?: number | null | undefined; originPath?: string | null | undefined;
   originHostHeader?: string | null | undefined; comment?: string | null | undefined;
 };
-export type Creation<R> = { type: RecordType; fields: RecordFields; make: (record: Omit<ZoneRecord, 'id'> & { comment: string | null }) => R };
 export type PlannedRecord = ZoneRecord & { comment: string | null };
+export type Creation<R> = { type: RecordType; fields: RecordFields; make: (record: Omit<PlannedRecord, 'id'>) => R };
 
-/** All writes of one transaction, in the order deletes, updates, restores, creates. */
+/** All writes of one transaction, done in this order. An update of a record that is not active restores it. */
 export type Writes<R extends PlannedRecord> = {
   deletes: readonly R[];
   updates: readonly { record: R; fields: RecordFields }[];
-  restores: readonly R[];
   creates: readonly Creation<R>[];
 };
 
 export type Plan<R extends PlannedRecord> = {
-  /** The zone's records after the write. */
+  /** The records after the write. */
   after: R[];
   created: R[];
-  /** Changed by name: updated and restored ones that differ from before. */
+  /** Those the updates name, as they are then. */
+  named: R[];
+  /** Named ones that differ from before. */
   updated: R[];
   /** Others whose ttl, proxied or origin followed. */
   affected: R[];
@@ -36,102 +38,74 @@ export type Plan<R extends PlannedRecord> = {
   issues: Issue[];
 };
 
+/** What decides about a request apart from the zone's records: its name, and the ports that are our own. */
+export type PlanRules = { domain: string; platformPorts: ReadonlySet<number> };
+
 /**
  * The state a write leads to (contract dns.md §4.3). An RRset shares its ttl, and all A and AAAA records of a name share
- * proxied and origin (one pool): an explicit value becomes everybody's, an absent one is taken from them.
+ * proxied and origin (one pool): what an update gives becomes everybody's, what a record coming to a name does not give it
+ * takes from them. A creation does not change a pool: one that differs is left for `mixed_proxy` to refuse.
+ * `before`: all active records at every name the writes concern.
  */
-export function planWrites<R extends PlannedRecord>(domain: string, before: readonly R[], writes: Writes<R>): Plan<R> {
+export function planWrites<R extends PlannedRecord>(rules: PlanRules, before: readonly R[], writes: Writes<R>): Plan<R> {
   const issues: Issue[] = [];
   const gone = new Set(writes.deletes.map(({ id }) => id));
-  const state = new WorkingState(before.filter(({ id }) => !gone.has(id)));
-  const named = new Set<string>();
-  const touch = (record: R, fields: RecordFields, keepsPool: boolean): void => {
-    state.put(record);
-    named.add(record.id);
-    spread(state, record, fields, keepsPool);
-  };
-  writes.updates.forEach(({ record, fields }, i) => {
-    const current = state.get(record.id) ?? record;
-    const next = completed(domain, { ...current }, fields, { path: `updates.${i}`, issues, peers: peersOf(state, current, fields, domain) });
-    touch(next, fields, false);
-  });
-  for (const record of writes.restores) {
-    const peers = peersAt(state, record);
-    touch({ ...record, ...inherited(peers, record), ttl: peers.set[0]?.ttl ?? record.ttl }, {}, true);
-  }
-  const created = writes.creates.map((creation, i) => {
-    const blank = creation.make({
-      type: creation.type, name: '@', value: '', ttl: ttlDefault, priority: null, proxied: false, originProtocol: null, originPort: null,
-      originPath: null, originHostHeader: null, comment: null,
-    });
-    const next = completed(domain, blank, creation.fields, { path: `creates.${i}`, issues, peers: peersOf(state, blank, creation.fields, domain) });
-    touch(next, { ttl: creation.fields.ttl }, true);
+  const state = new PlanState(before.filter(({ id }) => !gone.has(id)));
+  const named = writes.updates.map(({ record, fields }, i) => {
+    const current = state.get(record.id);
+    const [next, faults] = completed(rules, state, { record: current ?? record, fields, arrives: !current });
+    issues.push(...faults.map((fault) => ({ ...fault, path: `updates.${i}.${fault.path}` })));
+    state.put(next);
+    state.spread(next, { pool: true });
     return next.id;
   });
-  return outcome({ before, state, named, created: new Set(created), deletes: writes.deletes, issues });
-}
-
-/** Records by id and by name while a plan is made. */
-class WorkingState<R extends PlannedRecord> {
-  private readonly byId = new Map<string, R>();
-  private readonly idsAt = new Map<string, Set<string>>();
-
-  constructor(records: readonly R[]) {
-    for (const record of records) this.put(record);
-  }
-
-  put(record: R): void {
-    const earlier = this.byId.get(record.id);
-    if (earlier && earlier.name !== record.name) this.idsAt.get(earlier.name)?.delete(record.id);
-    this.byId.set(record.id, record);
-    this.idsAt.set(record.name, (this.idsAt.get(record.name) ?? new Set()).add(record.id));
-  }
-
-  get(id: string): R | undefined {
-    return this.byId.get(id);
-  }
-
-  at(name: string): R[] {
-    return [...(this.idsAt.get(name) ?? [])].flatMap((id) => this.byId.get(id) ?? []);
-  }
-
-  all(): R[] {
-    return [...this.byId.values()];
-  }
-}
-
-/** Ports we listen on ourselves are refused where they are reached: by the gateway, which knows them. */
-const platformPorts: ReadonlySet<number> = new Set();
-
-type Peers<R> = { set: R[]; pool: R[] };
-type Completing<R> = { path: string; issues: Issue[]; peers: Peers<R> };
-
-/** The record with the fields applied and made canonical; faults go to `issues`. */
-function completed<R extends PlannedRecord>(domain: string, record: R, fields: RecordFields, { path, issues, peers }: Completing<R>): R {
-  const fault = (field: string, message: string): void => void issues.push({ path: `${path}.${field}`, message });
-  const name = fields.name === undefined ? { value: record.name } : canonicalRecordName(fields.name, domain);
-  if (name.fault !== undefined) fault('name', name.fault);
-  const base = { ...record, name: name.value ?? record.name };
-  const pool = peers.pool[0];
-  const proxied = fields.proxied ?? pool?.proxied ?? (base.name === record.name ? record.proxied : false);
-  const priority = fields.priority === undefined ? record.priority : fields.priority;
-  const parsed = canonicalRecord({ type: record.type, name: base.name, value: fields.value ?? record.value, priority, proxied }, domain);
-  for (const { path: field, message } of name.fault === undefined ? (parsed.faults ?? []) : []) fault(field, message);
-  const origin = canonicalOrigin(givenOrigin({ ...base, ...(pool ? pickOrigin(pool) : {}) }, fields, proxied), proxied, platformPorts);
-  for (const { path: field, message } of origin.faults ?? []) fault(field, message);
+  const created = writes.creates.map(({ type, fields, make }, i) => {
+    const blank = make({ type, name: '@', value: '', ttl: ttlDefault, priority: null, proxied: false, ...noOrigin, comment: null });
+    const [next, faults] = completed(rules, state, { record: blank, fields: given(fields), arrives: true });
+    issues.push(...faults.map((fault) => ({ ...fault, path: `creates.${i}.${fault.path}` })));
+    state.put(next);
+    state.spread(next, { pool: false });
+    return next.id;
+  });
+  const known = new Map(before.map((record) => [record.id, record]));
+  const those = (ids: readonly string[]): R[] => ids.flatMap((id) => state.get(id) ?? []);
+  const changed = state.all().filter((record) => isChanged(known.get(record.id), record));
+  const [isNamed, isCreated] = [new Set(named), new Set(created)];
   return {
-    ...base, ...(origin.faults ? noOrigin : origin.origin), proxied,
-    ...(parsed.faults ? {} : { value: parsed.value, priority: parsed.priority }),
-    ttl: fields.ttl ?? (fields.ttl === null ? ttlDefault : peers.set[0]?.ttl ?? record.ttl),
-    comment: fields.comment === undefined ? record.comment : fields.comment,
+    after: state.all(), issues, before: known, deleted: [...writes.deletes], created: those(created), named: those(named),
+    updated: changed.filter(({ id }) => isNamed.has(id)), affected: changed.filter(({ id }) => !isNamed.has(id) && !isCreated.has(id)),
   };
 }
 
-const originFields = ['originProtocol', 'originPort', 'originPath', 'originHostHeader'] as const;
+/** null in a creation is what is not given. */
+function given(fields: RecordFields): RecordFields {
+  return {
+    ...fields, ttl: fields.ttl ?? undefined, priority: fields.priority ?? undefined, comment: fields.comment ?? undefined, originProtocol: fields.originProtocol ?? undefined,
+    originPort: fields.originPort ?? undefined, originPath: fields.originPath ?? undefined, originHostHeader: fields.originHostHeader ?? undefined,
+  };
+}
+
+type Step<R> = { record: R; fields: RecordFields; /** It was not active before. */ arrives: boolean };
+
+/** The record with the fields applied and made canonical, and every fault in them. */
+function completed<R extends PlannedRecord>(rules: PlanRules, state: PlanState<R>, { record, fields, arrives }: Step<R>): [R, Issue[]] {
+  const issues: Issue[] = [];
+  const name = fields.name === undefined ? { value: record.name } : canonicalRecordName(fields.name, rules.domain);
+  if (name.fault !== undefined) issues.push({ path: 'name', message: name.fault });
+  const placed = { ...record, name: name.value ?? record.name };
+  const base = arrives || placed.name !== record.name ? { ...placed, ...state.sharedBy(placed) } : placed;
+  const proxied = fields.proxied ?? base.proxied;
+  const ttl = fields.ttl === null ? ttlDefault : (fields.ttl ?? base.ttl);
+  if (fields.ttl != null && (ttl < ttlMin || ttl > ttlMax)) issues.push({ path: 'ttl', message: `must be ${ttlMin} to ${ttlMax}` });
+  const content = canonicalRecord({ ...placed, value: fields.value ?? record.value, priority: fields.priority === undefined ? record.priority : fields.priority, proxied }, rules.domain);
+  const origin = canonicalOrigin(originOver(proxied ? base : noOrigin, fields), proxied, rules.platformPorts);
+  issues.push(...(content.faults ?? []).filter(({ path }) => path !== 'name' || name.fault === undefined), ...(origin.faults ?? []));
+  const comment = fields.comment === undefined ? record.comment : fields.comment;
+  return [{ ...base, proxied, ttl, comment, ...(origin.origin ?? noOrigin), ...(content.faults ? {} : { value: content.value, priority: content.priority }) }, issues];
+}
 
 /** What is given over what stands there: on a record that is no longer proxied nothing stands. */
-function givenOrigin(record: Origin, fields: RecordFields, proxied: boolean): Origin {
-  const base = proxied ? record : noOrigin;
+function originOver(base: Origin, fields: RecordFields): Origin {
   return {
     originProtocol: fields.originProtocol === undefined ? base.originProtocol : fields.originProtocol,
     originPort: fields.originPort === undefined ? base.originPort : fields.originPort,
@@ -140,56 +114,8 @@ function givenOrigin(record: Origin, fields: RecordFields, proxied: boolean): Or
   };
 }
 
-function pickOrigin({ originProtocol, originPort, originPath, originHostHeader }: Origin): Origin {
-  return { originProtocol, originPort, originPath, originHostHeader };
-}
-
-function inherited<R extends PlannedRecord>({ pool }: Peers<R>, record: R): Origin & { proxied: boolean } {
-  const [peer] = pool;
-  return peer ? { proxied: peer.proxied, ...pickOrigin(peer) } : { proxied: record.proxied, ...pickOrigin(record) };
-}
-
-function isAddress(type: RecordType): boolean {
-  return type === 'A' || type === 'AAAA';
-}
-
-function peersAt<R extends PlannedRecord>(state: WorkingState<R>, at: Pick<ZoneRecord, 'id' | 'name' | 'type'>): Peers<R> {
-  const others = state.at(at.name).filter(({ id }) => id !== at.id);
-  return { set: others.filter(({ type }) => type === at.type), pool: isAddress(at.type) ? others.filter(({ type }) => isAddress(type)) : [] };
-}
-
-/** Who shares with the record where it will stand. */
-function peersOf<R extends PlannedRecord>(state: WorkingState<R>, record: R, fields: RecordFields, domain: string): Peers<R> {
-  const name = fields.name === undefined ? record.name : canonicalRecordName(fields.name, domain).value;
-  return name === undefined ? { set: [], pool: [] } : peersAt(state, { id: record.id, type: record.type, name });
-}
-
-/** What was given explicitly becomes everybody's. A creation does not change a pool: one that differs is `mixed_proxy`. */
-function spread<R extends PlannedRecord>(state: WorkingState<R>, record: R, fields: RecordFields, keepsPool: boolean): void {
-  const { set, pool } = peersAt(state, record);
-  if (fields.ttl !== undefined) for (const peer of set) state.put({ ...(state.get(peer.id) ?? peer), ttl: record.ttl });
-  if (keepsPool || (fields.proxied === undefined && originFields.every((field) => fields[field] === undefined))) return;
-  for (const peer of pool) state.put({ ...(state.get(peer.id) ?? peer), proxied: record.proxied, ...pickOrigin(record) });
-}
-
-function outcome<R extends PlannedRecord>({ before, state, named, created, deletes, issues }: {
-  before: readonly R[]; state: WorkingState<R>; named: ReadonlySet<string>; created: ReadonlySet<string>; deletes: readonly R[]; issues: Issue[];
-}): Plan<R> {
-  const known = new Map(before.map((record) => [record.id, record]));
-  const after = state.all();
-  const changed = after.filter((record) => {
-    const earlier = known.get(record.id);
-    return !created.has(record.id) && (!earlier || !isSame(earlier, record));
-  });
-  return {
-    after, issues, before: known, deleted: [...deletes],
-    created: after.filter(({ id }) => created.has(id)),
-    updated: changed.filter(({ id }) => named.has(id)),
-    affected: changed.filter(({ id }) => !named.has(id)),
-  };
-}
-
-function isSame(a: PlannedRecord, b: PlannedRecord): boolean {
-  return a.name === b.name && rrsetValue(a) === rrsetValue(b) && a.ttl === b.ttl && a.proxied === b.proxied && a.comment === b.comment
-    && originFields.every((field) => a[field] === b[field]);
+function isChanged(earlier: PlannedRecord | undefined, record: PlannedRecord): boolean {
+  return !earlier || earlier.name !== record.name || rrsetValue(earlier) !== rrsetValue(record) || earlier.ttl !== record.ttl || earlier.proxied !== record.proxied
+    || earlier.comment !== record.comment || earlier.originProtocol !== record.originProtocol || earlier.originPort !== record.originPort
+    || earlier.originPath !== record.originPath || earlier.originHostHeader !== record.originHostHeader;
 }

@@ -1,3 +1,5 @@
+import { isGlobalUnicast, isInNetworks } from './global-addresses';
+
 /** What the installation's configuration says about its own names and addresses. */
 export type Platform = {
   nameserverSuffix: string;
@@ -7,11 +9,16 @@ export type Platform = {
   servers: readonly { addresses: readonly string[]; port: number }[];
   gatewayAddresses: { ipv4: readonly string[]; ipv6: readonly string[] };
   allowTestTlds: boolean;
+  /** Ports this installation listens on: no origin is there. */
+  ports: ReadonlySet<number>;
+  /** Networks the gateway connects to although they are not public. */
+  privateOrigins: readonly string[];
 };
 
 type Configured = {
   DNS_NAMESERVER_SUFFIX: string; DNS_EDGE_SUFFIX: string; DNS_SOA_RNAME: string; DNS_SERVERS: Platform['servers']; DNS_ALLOW_TEST_TLDS: boolean;
-  GATEWAY_PUBLIC_ADDRESSES: readonly string[];
+  GATEWAY_PUBLIC_ADDRESSES: readonly string[]; GATEWAY_ALLOW_PRIVATE_ORIGINS: readonly string[];
+  API_ADDR: string; METRICS_ADDR: string; DNS_LISTEN: readonly string[]; PG_GATEWAY_ADDR: readonly string[]; DATABASE_PORT: number; TEMPORAL_PORT: number; TEMPORAL_UI_PORT: number;
 };
 
 export function platformOf(config: Configured): Platform {
@@ -19,7 +26,19 @@ export function platformOf(config: Configured): Platform {
   return {
     nameserverSuffix: config.DNS_NAMESERVER_SUFFIX, edgeSuffix: config.DNS_EDGE_SUFFIX, soaRname: config.DNS_SOA_RNAME, servers: config.DNS_SERVERS,
     gatewayAddresses: { ipv4: gateway.filter((address) => !address.includes(':')), ipv6: gateway.filter((address) => address.includes(':')) }, allowTestTlds: config.DNS_ALLOW_TEST_TLDS,
+    ports: portsOf(config), privateOrigins: config.GATEWAY_ALLOW_PRIVATE_ORIGINS,
   };
+}
+
+function portsOf(config: Configured): ReadonlySet<number> {
+  const listening = [config.API_ADDR, config.METRICS_ADDR, ...config.DNS_LISTEN, ...config.PG_GATEWAY_ADDR].map((address) => Number(address.slice(address.lastIndexOf(':') + 1)));
+  return new Set([...listening, config.DATABASE_PORT, config.TEMPORAL_PORT, config.TEMPORAL_UI_PORT]);
+}
+
+/** Whether the gateway may connect to an address: a public one that is not ours, or one that is allowed by configuration. */
+export function mayBeOrigin(platform: Pick<Platform, 'servers' | 'gatewayAddresses' | 'privateOrigins'>, address: string): boolean {
+  const own = [...platform.servers.flatMap(({ addresses }) => addresses), ...platform.gatewayAddresses.ipv4, ...platform.gatewayAddresses.ipv6];
+  return isInNetworks(address, platform.privateOrigins) || (isGlobalUnicast(address) && !own.includes(address));
 }
 
 /** `<token>-<i>.<suffix>`, one per server of ours (contract dns.md §4.2). */

@@ -5,6 +5,7 @@ import type { Id } from '../../core/ids';
 import { execute, rows, type Db } from '../../db/client';
 import { violates } from '../../db/errors';
 import type { Tx } from '../../db/transaction';
+import { isWithinName, relativeName } from '../rules/names';
 import { rrsetValue, type RecordType, type ZoneRecord } from '../rules/rrset';
 
 export type RecordRow = Omit<ZoneRecord, 'id'> & {
@@ -12,7 +13,7 @@ export type RecordRow = Omit<ZoneRecord, 'id'> & {
   version: number; createdAt: Date; updatedAt: Date; deletedAt: Date | null;
 };
 
-const recordColumns = `r.id, r.zone_id as "zoneId", r.type, r.name, r.value, r.ttl, r.priority, r.proxied, r.origin_protocol as "originProtocol",
+export const recordColumns = `r.id, r.zone_id as "zoneId", r.type, r.name, r.value, r.ttl, r.priority, r.proxied, r.origin_protocol as "originProtocol",
   r.origin_port as "originPort", r.origin_path as "originPath", r.origin_host_header as "originHostHeader", r.comment, r.managed,
   r.managed_id as "managedId", r.challenge, r.version, r.created_at as "createdAt", r.updated_at as "updatedAt", r.deleted_at as "deletedAt"`;
 
@@ -88,8 +89,9 @@ async function insertRecords(tx: Tx, version: number, records: readonly RecordRo
       v.comment, v.managed, v.managed_id, v.challenge, decode(v.hash, 'hex'), $2::int from ${fromJson}`, toJson(records), version);
 }
 
-/** Also how a deleted record is restored. */
+/** Also how a deleted record is restored. Two of them may trade values: the old ones are put aside first, for the unique indexes. */
 async function updateRecords(tx: Tx, version: number, records: readonly RecordRow[]): Promise<void> {
+  if (records.length > 1) await execute(tx, 'update dns_record set deleted_at = now() where id = any($1::text[]) and deleted_at is null', records.map(({ id }) => id));
   await execute(tx, `update dns_record r set name = v.name, value = v.value, ttl = v.ttl, priority = v.priority, proxied = v.proxied,
       origin_protocol = v.origin_protocol, origin_port = v.origin_port, origin_path = v.origin_path, origin_host_header = v.origin_host_header,
       comment = v.comment, rdata_hash = decode(v.hash, 'hex'), version = $2::int, updated_at = now(), deleted_at = null
@@ -107,12 +109,13 @@ export async function trimDeleted(tx: Tx, zoneId: string, keep: number): Promise
     select id from dns_record where zone_id = $1 and deleted_at is not null order by deleted_at desc, id desc offset $2::int)`, zoneId, keep);
 }
 
-export type ChangeSet = { zoneId: string; version: number; serial: number; actor: unknown; requestId: string | null; created: number; updated: number; deleted: number; changes: unknown };
-
-export async function insertChangeSet(tx: Tx, set: ChangeSet): Promise<void> {
-  await execute(tx, `insert into dns_change_set (zone_id, version, serial, actor, request_id, created, updated, deleted, changes)
-    values ($1, $2::int, $3::bigint, $4::json, $5, $6::int, $7::int, $8::int, $9::json)`,
-  set.zoneId, set.version, set.serial, JSON.stringify(set.actor), set.requestId, set.created, set.updated, set.deleted, JSON.stringify(set.changes));
+/** Names inside the zone of name servers that its delegations name at or below themselves: their addresses are glue. */
+export async function listGlueNames(db: Db, { id, domain }: { id: string; domain: string }): Promise<string[]> {
+  const servers = await rows<{ name: string; value: string }>(db, `select name, value from dns_record where zone_id = $1 and type = 'NS' and deleted_at is null`, id);
+  return servers.flatMap(({ name, value }) => {
+    const host = relativeName(value, domain);
+    return host !== null && isWithinName(host, name) ? [host] : [];
+  });
 }
 
 /** Proxied names of a zone. */

@@ -1,3 +1,4 @@
+import type { Actor } from '../../core/caller';
 import type { PageKey } from '../../core/cursor';
 import type { Id } from '../../core/ids';
 import { execute, rows, type Db } from '../../db/client';
@@ -160,11 +161,23 @@ export async function setCustomNameservers(tx: Tx, zoneId: string, names: readon
     updated_at = now() where id = $1`, zoneId, names);
 }
 
-/** One version on: the zone's counters follow what was written with it. `all`: every answer may have changed. */
-export async function bumpZone(tx: Tx, zone: { id: string; version: number; serial: number; recordCount: number; proxiedCount: number; all: boolean }): Promise<void> {
-  await execute(tx, `update dns_zone set version = $2::int, serial = $3::bigint, record_count = $4::int, proxied_count = $5::int,
-    status_version = case when $6::boolean then $2::int else status_version end, updated_at = now() where id = $1`,
-  zone.id, zone.version, zone.serial, zone.recordCount, zone.proxiedCount, zone.all);
+/** What a version changed, and who did it. `changes` is kept as JSON. */
+export type ChangeSet = { actor: Actor; requestId: string | null; created: number; updated: number; deleted: number; changes: unknown };
+
+/**
+ * One version on, with its change set: the zone's counters follow what was written with it. `all`: every answer may have changed.
+ * Answers the time of the transaction, which all rows written in it bear.
+ */
+export async function bumpZone(tx: Tx, zone: { id: string; version: number; serial: number; recordCount: number; proxiedCount: number; all: boolean }, change: ChangeSet): Promise<Date> {
+  const [row] = await rows<{ at: Date }>(tx, `with logged as (
+      insert into dns_change_set (zone_id, version, serial, actor, request_id, created, updated, deleted, changes)
+      values ($1, $2::int, $3::bigint, $7::json, $8, $9::int, $10::int, $11::int, $12::json))
+    update dns_zone set version = $2::int, serial = $3::bigint, record_count = $4::int, proxied_count = $5::int,
+      status_version = case when $6::boolean then $2::int else status_version end, updated_at = now() where id = $1 returning updated_at as at`,
+  zone.id, zone.version, zone.serial, zone.recordCount, zone.proxiedCount, zone.all,
+  JSON.stringify(change.actor), change.requestId, change.created, change.updated, change.deleted, JSON.stringify(change.changes));
+  if (!row) throw new Error('The zone is locked by its writer, so it is there.');
+  return row.at;
 }
 
 export async function setSuspension(tx: Tx, orgId: string, reason: 'billing' | 'operator' | null): Promise<number> {
