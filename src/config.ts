@@ -41,6 +41,11 @@ const count = (min: number, max: number) => z.coerce.number().int().min(min).max
 const bytes = z.coerce.number().int().min(0);
 
 
+/** Signs generic provider events in development, so that the first `curl` works; refused in production. */
+export const developmentEventsSecret = 'whsec_aG9sZGZhc3QtZGV2ZWxvcG1lbnQtZXZlbnRz';
+/** Signs MailerSend's test pings and stands in its documentation: everybody has it. */
+const mailersendTestSecret = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
+
 export const edgeRoles = ['dns', 'gateway', 'postgres', 'postgres-host'] as const;
 
 const schema = z.object({
@@ -143,6 +148,25 @@ const schema = z.object({
   MAIL_RELAY_STARTS_PER_SECOND: count(1, 10_000).default(20).describe('workflows a worker starts for mail that waits'),
   MAIL_BATCH_SIZE: count(1, 50).default(50).describe('messages per workflow under backlog'),
   MAIL_CONTENT_RETENTION_DAYS: count(1, 3_650).default(30).describe('how long bodies are kept after a message has settled'),
+  MAIL_HELO_NAME: domainName.optional().describe('name our SMTP clients give; the host name when not set'),
+  MAIL_RELAY_URL: z.string().regex(/^smtps?:\/\//, 'must be an smtp:// URL').default('smtp://127.0.0.1:25').describe('smtp_relay: the relay, with user and password where it wants them'),
+  MAIL_RELAY_CONNECTIONS: count(1, 500).default(10).describe('smtp_relay: connections per worker'),
+  MAIL_RELAY_TLS: z.enum(['opportunistic', 'required', 'off']).default('opportunistic').describe('smtp_relay: STARTTLS when offered, always with a checked certificate, or never'),
+  MAIL_MX_PORT: port.default(25).describe('direct_mx: port of mail exchangers'),
+  MAIL_MX_CONNECTIONS_PER_DOMAIN: count(1, 100).default(5).describe('direct_mx: connections per recipient domain and worker'),
+  MAIL_MX_ALLOW_PRIVATE: bit.optional().describe('direct_mx: exchangers at private and loopback addresses; development 1, production 0'),
+  MAIL_RESEND_API_KEY: z.string().default('').describe('resend: API key'),
+  MAIL_RESEND_BASE_URL: z.url({ protocol: /^https?$/ }).default('https://api.resend.com').describe('resend: its API'),
+  MAIL_MAILGUN_API_KEY: z.string().default('').describe('mailgun: API key'),
+  MAIL_MAILGUN_BASE_URL: z.url({ protocol: /^https?$/ }).default('https://api.mailgun.net').describe('mailgun: its API'),
+  MAIL_MAILGUN_DOMAIN: domainName.optional().describe("mailgun: domain to send through; the sender's when not set"),
+  MAIL_EVENTS_GENERIC_SECRETS: list.pipe(z.array(z.string().regex(webhookSecret, 'must be whsec_ and at least 24 bytes in base64'))).optional().describe('generic provider events (whsec_…, comma-separated); development has one, printed at start'),
+  MAIL_EVENTS_RESEND_SECRETS: list.pipe(z.array(z.string().regex(webhookSecret, 'must be whsec_ and at least 24 bytes in base64'))).default([]).describe('signing secrets of Resend webhooks; none: 404'),
+  MAIL_EVENTS_MAILGUN_SECRETS: list.default([]).describe('webhook signing keys of Mailgun; none: 404'),
+  MAIL_EVENTS_MAILERSEND_SECRETS: list.refine((secrets) => !secrets.includes(mailersendTestSecret), "must not hold MailerSend's public test secret").default([]).describe('signing secrets of MailerSend webhooks; none: 404'),
+  MAIL_INBOUND_ENABLED: bit.optional().describe('the worker takes bounces and complaints over SMTP; development 1, production 0'),
+  MAIL_INBOUND_HOST: z.union([z.ipv4(), z.ipv6()]).default('127.0.0.1').describe('where it listens'),
+  MAIL_INBOUND_PORT: port.default(2525).describe('its port'),
   MAIL_WEBHOOK_ALLOW_PRIVATE: bit.optional().describe("customers' webhooks over http and at private addresses; development 1, production 0"),
 
   PG_BACKEND: z.enum(['embedded', 'fake']).default('embedded').describe('where new Postgres services live (fake: tests only)'),
@@ -172,7 +196,8 @@ export type Config = Omit<Parsed, 'HOLDFAST_MASTER_KEY' | SettledKey> & Required
   HOLDFAST_MASTER_KEY: readonly string[];
 };
 type SettledKey = 'AUTH_SECRET' | 'DATABASE_URL' | 'TEMPORAL_ADDRESS' | 'PUBLIC_URL' | 'SIGNUP_MODE' | 'ACCOUNT_MAIL' | 'ACCOUNT_MAIL_FROM'
-  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'GATEWAY_ALLOW_PRIVATE_ORIGINS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'MAIL_VERP_SECRET' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
+  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'GATEWAY_ALLOW_PRIVATE_ORIGINS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'MAIL_VERP_SECRET' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'MAIL_HELO_NAME' | 'MAIL_MX_ALLOW_PRIVATE'
+  | 'MAIL_EVENTS_GENERIC_SECRETS' | 'MAIL_INBOUND_ENABLED' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
 
 /** Reported in full, so one start shows everything that is wrong. */
 export class ConfigError extends Error {
@@ -207,6 +232,8 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>> = p
   if (given['HOLDFAST_MODE'] === 'production') faults.push(...productionFaults(given).filter((fault) => !bad.has(fault.key)));
   else faults.push(...['HOLDFAST_MASTER_KEY', 'AUTH_SECRET', 'DATABASE_URL', 'TEMPORAL_ADDRESS'].filter((key) => !given[key] && !bad.has(key))
     .map((key) => ({ key, message: 'is not set; `npm start` sets it in development' })));
+  if (result.success && result.data.MAIL_TRANSPORT === 'resend' && result.data.MAIL_RESEND_API_KEY === '') faults.push({ key: 'MAIL_RESEND_API_KEY', message: 'is required by MAIL_TRANSPORT=resend' });
+  if (result.success && result.data.MAIL_TRANSPORT === 'mailgun' && result.data.MAIL_MAILGUN_API_KEY === '') faults.push({ key: 'MAIL_MAILGUN_API_KEY', message: 'is required by MAIL_TRANSPORT=mailgun' });
   if (!result.success || faults.length > 0) throw new ConfigError(faults);
   return settle(result.data);
 }
@@ -231,6 +258,7 @@ function productionFaults(given: Readonly<Record<string, string | undefined>>): 
   const faults = ['HOLDFAST_MASTER_KEY', 'AUTH_SECRET', 'DATABASE_URL', 'TEMPORAL_ADDRESS', 'PUBLIC_URL', 'MAIL_BOUNCE_DOMAIN', 'MAIL_VERP_SECRET']
     .filter((key) => !given[key]).map((key) => ({ key, message: 'is required in production' }));
   if (given['PUBLIC_URL'] && !given['PUBLIC_URL'].startsWith('https://')) faults.push({ key: 'PUBLIC_URL', message: 'must be https in production' });
+  if (given['MAIL_EVENTS_GENERIC_SECRETS']?.includes(developmentEventsSecret)) faults.push({ key: 'MAIL_EVENTS_GENERIC_SECRETS', message: 'holds the secret of development' });
   if (given['DEMO_OWNER_PASSWORD']) faults.push({ key: 'DEMO_OWNER_PASSWORD', message: 'is for development only' });
   return faults;
 }
@@ -254,6 +282,10 @@ function settle(parsed: Parsed): Config {
     GATEWAY_PUBLIC_ADDRESSES: parsed.GATEWAY_PUBLIC_ADDRESSES ?? (development ? ['127.0.0.1'] : []),
     MAIL_VERP_SECRET: parsed.MAIL_VERP_SECRET ?? createHash('sha256').update('mail-verp').update(parsed.AUTH_SECRET ?? '').digest('base64url'),
     MAIL_WEBHOOK_ALLOW_PRIVATE: parsed.MAIL_WEBHOOK_ALLOW_PRIVATE ?? development,
+    MAIL_HELO_NAME: parsed.MAIL_HELO_NAME ?? hostname(),
+    MAIL_MX_ALLOW_PRIVATE: parsed.MAIL_MX_ALLOW_PRIVATE ?? development,
+    MAIL_EVENTS_GENERIC_SECRETS: parsed.MAIL_EVENTS_GENERIC_SECRETS ?? (development ? [developmentEventsSecret] : []),
+    MAIL_INBOUND_ENABLED: parsed.MAIL_INBOUND_ENABLED ?? development,
     PG_STOP_ON_EXIT: parsed.PG_STOP_ON_EXIT ?? development,
     PG_GATEWAY_TLS: parsed.PG_GATEWAY_TLS ?? (development ? 'optional' : 'required'),
     PG_HOST_NAME: parsed.PG_HOST_NAME ?? hostname(),

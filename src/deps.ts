@@ -5,6 +5,8 @@ import { IterativeResolver } from './adapters/dns-resolver/iterative';
 import { rootHints } from './adapters/dns-resolver/root-hints';
 import type { Stub } from './adapters/dns-resolver/routes';
 import { EmbeddedBackend } from './adapters/postgres-backend/embedded';
+import { CaptureTransport } from './adapters/mail-transport/capture';
+import { chooseTransport } from './adapters/mail-transport/choice';
 import { pgCustomer } from './adapters/postgres-customer/pg';
 import type { BillingProvider } from './billing/ports';
 import { readBooks } from './billing/store/ledger';
@@ -27,6 +29,8 @@ import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
 import { createLimiter } from './http/rate-limit';
 import type { AccountMailer } from './identity/ports';
+import type { MailTransports } from './mail/ports';
+import { keepCapture, planReport } from './mail/store/captures';
 import { appendAudit, checkApiKey, createEngine, createMailDispatcher, readSession, recordDenial, type Engine, type ProductDeletion, type StartMail } from './identity/service';
 import { createAlerts, type Alerts } from './operations/alerts';
 import { createDispatcher, type Dispatcher } from './operations/dispatcher';
@@ -124,6 +128,7 @@ export interface WorkerDeps extends CoreDeps {
   readonly publicGateway: PublicGateway;
   readonly dnsPlatform: Platform;
   readonly dnsResolver: DnsResolver;
+  readonly mailTransports: MailTransports;
   readonly productDeletions: readonly ProductDeletion[];
   readonly accountMailer: AccountMailer;
   readonly cancelRun: CancelRun;
@@ -137,6 +142,7 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     temporal,
     dnsPlatform: platformOf(config),
     dnsResolver: resolverOf(config),
+    mailTransports: mailTransportsOf(core),
     cancelRun: createCancelRun(temporal),
     alerts: createAlerts({ appendAudit, metrics, log }),
     reconcileRules: [postgresReconcileRule, dnsReconcileRule],
@@ -166,6 +172,16 @@ function resolverOf(config: Config): DnsResolver {
     rootHints: config.DNS_ROOT_HINTS ?? rootHints, port: config.DNS_RESOLVER_PORT, allowNonGlobal: config.DNS_ALLOW_NON_GLOBAL, own: own.map(({ address }) => address), ownServers: own,
     stubs: config.DNS_TEST_SERVERS ? [testStub(config.DNS_TEST_SERVERS)] : [], timeoutMs: resolverTimeoutMs, nowMs: Date.now,
   });
+}
+
+/** Live mail goes where MAIL_TRANSPORT says, mail of test keys is captured. */
+function mailTransportsOf({ config, db, clock }: CoreDeps): MailTransports {
+  const capture = new CaptureTransport({
+    keep: (job, accepted) => keepCapture(db, job.mime, job, accepted),
+    report: ({ messageId, recipientId }, report) => planReport(db, { messageId, recipientId, ...report }),
+    feedbackAddress: `fbl@${config.MAIL_BOUNCE_DOMAIN}`, now: () => clock.now(),
+  });
+  return { live: chooseTransport(config, { capture, resolver: resolverOf(config) }), test: capture };
 }
 
 /** Its loopback addresses are allowed for names under `test` alone. All of them have one port. */

@@ -12,6 +12,12 @@ export interface MailTransport {
   close(): Promise<void>;
 }
 
+/** Mail of test keys is always captured. */
+export interface MailTransports {
+  readonly live: MailTransport;
+  readonly test: MailTransport;
+}
+
 export interface TransportJob {
   readonly messageId: string;
   readonly recipientId: string;
