@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { ensureCatalogue } from './billing/catalogue';
-import { loadConfig, type Config } from './config';
+import { developmentEventsSecret, loadConfig, type Config } from './config';
 import { serveMetrics } from './core/metrics-server';
 import { announceReady, onShutdown, runProcess } from './core/process';
 import { listen } from './core/listen';
@@ -46,6 +46,7 @@ async function ensureFirstAccount(deps: AppDeps): Promise<void> {
   if (config.HOLDFAST_MODE === 'development') {
     const made = await ensureDemo(deps, { email: config.DEMO_OWNER_EMAIL, password: config.DEMO_OWNER_PASSWORD });
     // Who gave the password knows it; it stays out of the log then.
+    if (config.MAIL_EVENTS_GENERIC_SECRETS.includes(developmentEventsSecret)) process.stdout.write(`Provider events are signed with ${developmentEventsSecret} (development only)\n`);
     if (made && !config.DEMO_OWNER_PASSWORD) process.stdout.write(`Demo owner ${made.email}, password ${made.password}\n`);
     return;
   }

@@ -5,6 +5,7 @@ import type { Secrets } from '../core/secrets';
 import type { Database } from '../db/client';
 import type { DnsResolver } from '../dns/ports';
 import type { Platform } from '../dns/rules/platform';
+import type { ProviderEvents } from './ports';
 
 /** What the operations of mail need; deps.ts provides it. */
 export interface MailDeps {
@@ -15,5 +16,7 @@ export interface MailDeps {
   readonly limiter: { take(rule: { name: string; limit: number; periodSeconds: number; burst?: number }, key: string): Promise<unknown> };
   readonly dnsPlatform: Platform;
   readonly dnsResolver: DnsResolver;
+  /** Who may tell of mail, by the name in the path. */
+  readonly mailEvents: ReadonlyMap<string, { readonly events: ProviderEvents; readonly secrets: readonly string[] }>;
   readonly config: Pick<Config, 'MAIL_TRANSPORT' | 'MAIL_BOUNCE_DOMAIN'>;
 }
