@@ -5,7 +5,7 @@ import { IterativeResolver } from './adapters/dns-resolver/iterative';
 import { rootHints } from './adapters/dns-resolver/root-hints';
 import type { Stub } from './adapters/dns-resolver/routes';
 import { EmbeddedBackend } from './adapters/postgres-backend/embedded';
-import { eventsSources } from './adapters/mail-events/choice';
+import { chooseEventSources } from './adapters/mail-events/choice';
 import { CaptureTransport } from './adapters/mail-transport/capture';
 import { chooseTransport } from './adapters/mail-transport/choice';
 import { pgCustomer } from './adapters/postgres-customer/pg';
@@ -97,7 +97,7 @@ export function openApi(core: CoreDeps): AppDeps {
     publicGateway: publicGatewayOf(core),
     dnsPlatform: platformOf(config),
     dnsResolver: resolverOf(config),
-    mailEvents: eventsSources(config),
+    eventSources: chooseEventSources(config),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),
     limiter: createLimiter(db),

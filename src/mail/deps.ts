@@ -17,6 +17,6 @@ export interface MailDeps {
   readonly dnsPlatform: Platform;
   readonly dnsResolver: DnsResolver;
   /** Who may tell of mail, by the name in the path. */
-  readonly mailEvents: ReadonlyMap<string, { readonly events: ProviderEvents; readonly secrets: readonly string[] }>;
+  readonly eventSources: ReadonlyMap<string, { readonly adapter: ProviderEvents; readonly secrets: readonly string[] }>;
   readonly config: Pick<Config, 'MAIL_TRANSPORT' | 'MAIL_BOUNCE_DOMAIN'>;
 }

@@ -5,16 +5,11 @@ import { mailersendEvents } from './mailersend';
 import { mailgunEvents } from './mailgun';
 import { resendEvents } from './resend';
 
-export interface EventsSource {
-  readonly events: ProviderEvents;
-  readonly secrets: readonly string[];
-}
-
 /** Providers that may tell us of mail, by the name in their path: those with a secret. */
-export function eventsSources(config: Config): ReadonlyMap<string, EventsSource> {
-  const all: EventsSource[] = [
-    { events: genericEvents, secrets: config.MAIL_EVENTS_GENERIC_SECRETS }, { events: resendEvents, secrets: config.MAIL_EVENTS_RESEND_SECRETS },
-    { events: mailgunEvents, secrets: config.MAIL_EVENTS_MAILGUN_SECRETS }, { events: mailersendEvents, secrets: config.MAIL_EVENTS_MAILERSEND_SECRETS },
+export function chooseEventSources(config: Config): ReadonlyMap<string, { readonly adapter: ProviderEvents; readonly secrets: readonly string[] }> {
+  const all = [
+    { adapter: genericEvents, secrets: config.MAIL_EVENTS_GENERIC_SECRETS }, { adapter: resendEvents, secrets: config.MAIL_EVENTS_RESEND_SECRETS },
+    { adapter: mailgunEvents, secrets: config.MAIL_EVENTS_MAILGUN_SECRETS }, { adapter: mailersendEvents, secrets: config.MAIL_EVENTS_MAILERSEND_SECRETS },
   ];
-  return new Map(all.filter(({ secrets }) => secrets.length > 0).map((source) => [source.events.provider, source]));
+  return new Map(all.filter(({ secrets }) => secrets.length > 0).map((source) => [source.adapter.provider, source]));
 }

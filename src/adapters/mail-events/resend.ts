@@ -35,6 +35,6 @@ export const resendEvents: ProviderEvents = {
   },
 };
 
-function bounceOf(bounce: { type: string | undefined; subType: string | undefined } | undefined): NonNullable<CanonicalEvent['bounce']> {
+function bounceOf(bounce: { type?: string | undefined; subType?: string | undefined } | undefined): NonNullable<CanonicalEvent['bounce']> {
   return { class: classes[bounce?.type?.toLowerCase() ?? ''] ?? 'undetermined', ...(bounce?.subType ? { subType: bounce.subType } : {}) };
 }
