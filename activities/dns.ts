@@ -1,6 +1,6 @@
 import { heartbeat } from '@temporalio/activity';
 import { TryLater } from '../src/core/job-errors';
-import { endSync, ensureChecked, ensureSynced, type DnsDeps } from '../src/dns/service';
+import { applyRetention, endSync, ensureChecked, ensureSynced, purgeZone, removeZoneContent, type DnsDeps, type Retained } from '../src/dns/service';
 
 export type DnsActivityDeps = Pick<DnsDeps, 'db' | 'clock' | 'dnsPlatform' | 'dnsResolver' | 'config'>;
 export type DnsActivities = ReturnType<typeof createDnsActivities>;
@@ -44,6 +44,21 @@ export function createDnsActivities(deps: DnsActivityDeps) {
     /** Nobody waits for it any longer; the servers go on following by themselves. */
     async markSyncFailed({ zoneId }: ZoneRun): Promise<void> {
       await endSync(deps, zoneId, { code: 'backend_error', message: 'Not every name server has taken the zone.' });
+    },
+
+    /** A deleted zone is served nowhere, and nothing of it is left but its row. Errors: TryLater while a server answers for it. */
+    async ensureZoneRemoved({ zoneId }: ZoneRun): Promise<void> {
+      await removeZoneContent(deps, zoneId, () => heartbeat());
+    },
+
+    /** The zone is 404 for good. */
+    async markZonePurged({ zoneId }: ZoneRun): Promise<void> {
+      await purgeZone(deps, zoneId);
+    },
+
+    /** Deleted records and change sets are gone after their time. */
+    async purgeDnsHistory(): Promise<Retained> {
+      return applyRetention(deps, () => heartbeat());
     },
   };
 }

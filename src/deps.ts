@@ -214,6 +214,7 @@ export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.verifyAudit, workflow: 'verifyAudit', queue: 'system', product: 'identity', every: '1 day', summary: 'Check what the audit chains have gained' },
   { id: scheduleIds.postgresLifecycle, workflow: 'advancePostgresLifecycle', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Purge deleted Postgres services after their time to come back' },
   { id: scheduleIds.postgresObserve, workflow: 'observePostgres', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Ask every Postgres server for its size and state' },
+  { id: scheduleIds.dnsRetention, workflow: 'retainDns', queue: 'dns', product: 'dns', every: '1 day', summary: 'Drop deleted DNS records and change sets after their time' },
 ];
 
 /** Clients check the Postgres gateway with the installation's own authority; the edge process writes it to this file. */

@@ -3,8 +3,10 @@ import { createActivities } from '../activities';
 import { activityInterceptor } from '../activities/steps';
 import { loadConfig, type Config } from './config';
 import { serveMetrics } from './core/metrics-server';
+import type { Log } from './core/log';
 import { announceReady, onShutdown, runProcess } from './core/process';
 import { missingMigrations } from './db/migrate';
+import { followPlatform } from './dns/service';
 import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from './deps';
 import { startMailRelay } from './identity/service';
 import { startRelay } from './operations/relay';
@@ -23,10 +25,14 @@ async function main(config: Config): Promise<void> {
   const serving = new Promise<void>((resolve) => {
     taken = resolve;
   });
+  const platform = onceDone(async () => {
+    const bumped = await followPlatform(deps);
+    if (bumped > 0) core.log.info({ zones: bumped }, 'addresses are configured otherwise than before: zones have new versions');
+  }, core.log);
   const workers = serveQueues({
     address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, queues: config.WORKER_QUEUES, buildId: config.WORKER_BUILD_ID,
     activities: createActivities(deps), interceptor: activityInterceptor({ database: core.db, log: core.log }), log: core.log,
-    prepare: (first) => prepare(deps, first),
+    prepare: (first) => prepare(deps, first, platform),
     serving: taken,
   });
   const relay = startRelay({ ...deps, database: core.db });
@@ -42,9 +48,23 @@ async function main(config: Config): Promise<void> {
   announceReady({ metrics: metrics.address });
 }
 
-async function prepare({ config, temporal, log }: WorkerDeps, first: boolean): Promise<void> {
+/** Runs `work` when first called, beside whatever the caller does, and again at a later call when it has failed. */
+function onceDone(work: () => Promise<void>, log: Log): () => void {
+  let begun = false;
+  return () => {
+    if (begun) return;
+    begun = true;
+    work().catch((error: unknown) => {
+      begun = false;
+      log.warn({ err: error }, 'zones do not follow the configured addresses yet');
+    });
+  };
+}
+
+async function prepare({ config, temporal, log }: WorkerDeps, first: boolean, followAddresses: () => void): Promise<void> {
   await bootstrapTemporal(temporal.connection, { namespace: config.TEMPORAL_NAMESPACE, retentionHours: config.TEMPORAL_RETENTION_HOURS, log });
   await ensureSchedules(temporal.client, schedules, { correct: first });
+  if (config.WORKER_QUEUES.includes('dns')) followAddresses();
 }
 
 /** As of the API: the database decides. Temporal decides only until work was first taken from it. */

@@ -11,3 +11,5 @@ export { sendAccountMail } from './identity/send-account-mail';
 export { verifyAudit } from './identity/verify-audit';
 export { verifyZone } from './dns/verify-zone';
 export { syncZone } from './dns/sync-zone';
+export { purgeZone } from './dns/purge-zone';
+export { retainDns } from './dns/retain-dns';

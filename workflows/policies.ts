@@ -53,6 +53,16 @@ export const checking: ActivityOptions = {
   startToCloseTimeout: '20s', scheduleToCloseTimeout: '90s', retry: { initialInterval: '2s', backoffCoefficient: 2, maximumAttempts: 3 }, cancellationType,
 };
 
+/** Removes what was deleted long ago: nobody waits for it. What does not succeed in a day is begun anew by reconcile. */
+export const purging: ActivityOptions = {
+  startToCloseTimeout: '1m', scheduleToCloseTimeout: '24h', retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5m' }, cancellationType,
+};
+
+/** Pages through what is too old, once a day; heartbeats with each page. */
+export const retaining: ActivityOptions = {
+  startToCloseTimeout: '10m', scheduleToCloseTimeout: '10m', heartbeatTimeout: '30s', retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' }, cancellationType,
+};
+
 /** Waits for our own servers or a provider's to take a zone: attempts up to two minutes apart, for an hour. */
 export const publishing: ActivityOptions = {
   startToCloseTimeout: '30s', scheduleToCloseTimeout: '1h', heartbeatTimeout: '10s', retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '2m' }, cancellationType,

@@ -1,5 +1,5 @@
 import type { Tx } from '../db/transaction';
-import { nameserversOf, type Platform } from './rules/platform';
+import { nameserversOf, tokenNames, type Platform } from './rules/platform';
 import { isAtOrBelow } from './rules/domains';
 import { holderOf, isServed } from './rules/holder';
 import { grouped } from './rules/rrset';
@@ -14,7 +14,7 @@ import { bumpWhole } from './versions';
  */
 export async function settleClaims(tx: Tx, platform: Platform, registrable: string): Promise<void> {
   await lockClaims(tx, registrable);
-  const claims = (await listClaims(tx, registrable)).map((claim) => ({ ...claim, nameservers: nameserversOf(platform, claim) }));
+  const claims = (await listClaims(tx, registrable)).map((claim) => ({ ...claim, nameservers: [...nameserversOf(platform, claim), ...tokenNames(platform, claim.token)] }));
   const everLive = await listEverLive(tx, [...new Set(claims.map(({ domain }) => domain))]);
   const served = servedClaims(claims, everLive, await listDelegations(tx, registrable));
   const ending = claims.filter((claim) => claim.served && !served.has(claim.zoneId)).map(({ zoneId }) => zoneId);

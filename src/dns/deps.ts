@@ -13,5 +13,5 @@ export interface DnsDeps {
   readonly limiter: { take(rule: { name: string; limit: number; periodSeconds: number; burst?: number }, key: string): Promise<unknown> };
   readonly dnsPlatform: Platform;
   readonly dnsResolver: DnsResolver;
-  readonly config: Pick<Config, 'DNS_ZONE_PURGE_DAYS' | 'DNS_PENDING_DAYS' | 'DNS_MOVED_DAYS'>;
+  readonly config: Pick<Config, 'DNS_ZONE_PURGE_DAYS' | 'DNS_RECORD_PURGE_DAYS' | 'DNS_PENDING_DAYS' | 'DNS_MOVED_DAYS'>;
 }

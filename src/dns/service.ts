@@ -7,4 +7,6 @@ export { findRecordsPointingAt } from './store/managed';
 export { countZones } from './store/zones';
 export { ensureChecked } from './checks';
 export { endSync, ensureSynced } from './sync';
+export { applyRetention, purgeZone, removeZoneContent, type Retained } from './retention';
+export { followPlatform } from './platform-change';
 export type { DnsDeps } from './deps';

@@ -71,7 +71,7 @@ export type LadderFacts = {
   /** Checks since the ladder was (re)started by creation, restore or POST verify, this one included. */
   attempt: number;
   startedAt: Date;
-  /** Checks in a row, this one included, that were conclusive and not verified; and that were inconclusive. */
+  /** Conclusive checks in a row, this one included, that found something wrong; and that were inconclusive. */
   failures: number;
   inconclusives: number;
   now: Date;
@@ -80,23 +80,23 @@ export type LadderFacts = {
 };
 
 /**
- * Milliseconds from this check to the next (contract dns.md §2.2). Pending: 1, 2, 5, 10, 20, 30 min, then hourly until a
- * day after the start, then every 6 h. Live: 12 h ± 10 %, after failures 15 min three times, then hourly. Inconclusive:
- * 5 min three times, then as without it.
+ * Milliseconds from this check to the next (contract dns.md §2.2). Pending: 1, 2, 5, 10, 20, 30 min after the first checks
+ * of the ladder, then hourly until a day after its start, then every 6 h. Live: 12 h ± 10 %, after failures 15 min three
+ * times, then hourly. Inconclusive: 5 min three times, then as without it.
  */
 export function nextCheckDelayMs(facts: LadderFacts): number {
   if (facts.result === 'inconclusive' && facts.inconclusives <= 3) return 5 * minuteMs;
   if (facts.status === 'pending') return pendingDelayMs(facts.attempt, facts.now.getTime() - facts.startedAt.getTime());
-  if (facts.result === 'verified' || (facts.result === 'inconclusive' && facts.failures === 0)) return Math.round(12 * hourMs * (0.9 + 0.2 * facts.random));
+  if (facts.failures === 0) return Math.round(12 * hourMs * (0.9 + 0.2 * facts.random));
   return facts.failures <= 3 ? 15 * minuteMs : hourMs;
 }
 
 /** The first wait of a new ladder. */
 export const firstCheckDelayMs = pendingLadderMs[0] ?? minuteMs;
 
-/** Whether a pending zone ends as `unverified`: old enough, and a conclusive no within the last week. */
-export function isExpired(zone: { createdAt: Date; lastConclusiveNoAt: Date | null }, pendingDays: number, now: Date): boolean {
-  const age = now.getTime() - zone.createdAt.getTime();
+/** Whether a pending zone ends as `unverified`: unproven for long enough, and a conclusive no within the last week. */
+export function isExpired(zone: { pendingSince: Date; lastConclusiveNoAt: Date | null }, pendingDays: number, now: Date): boolean {
+  const age = now.getTime() - zone.pendingSince.getTime();
   const sinceNo = zone.lastConclusiveNoAt ? now.getTime() - zone.lastConclusiveNoAt.getTime() : Infinity;
   return age >= pendingDays * dayMs && sinceNo <= 7 * dayMs;
 }
@@ -107,7 +107,7 @@ export function hasMovedFor(zone: { status: ZoneStatus; movedAt: Date | null }, 
 }
 
 function pendingDelayMs(attempt: number, elapsedMs: number): number {
-  return pendingLadderMs[attempt] ?? (elapsedMs < dayMs ? hourMs : 6 * hourMs);
+  return pendingLadderMs[attempt - 1] ?? (elapsedMs < dayMs ? hourMs : 6 * hourMs);
 }
 
 /** Only the holder of a name is degraded or moved by misses. */

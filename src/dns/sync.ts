@@ -7,11 +7,11 @@ import { appendAudit } from '../identity/service';
 import { getOperation, openOperation, openOperationsOf, settleOperation, type OperationRow } from '../operations/store';
 import { workflowIds } from '../temporal/ids';
 import type { DnsDeps } from './deps';
+import { requiredElsewhere } from './external';
 import { requireZone } from './faults';
 import type { SyncReport } from './sync-report';
 import { markSynced, markUnsynced, notifyServers, readServers, readSyncReport, type ServerVersion } from './store/sync';
 import { loadZone, lockZone, type ZoneRow } from './store/zones';
-import { verificationRecord } from './view';
 
 export type SyncDeps = Pick<DnsDeps, 'db' | 'dnsPlatform'>;
 export type Synced = { zone: ZoneRow; report: SyncReport };
@@ -38,7 +38,7 @@ export async function ensureSynced(deps: SyncDeps, zoneId: string, { budgetMs, d
     if (!next) return null;
     now = next;
   }
-  const report = reportOf(deps, before, now, { dryRun, durationMs: Date.now() - startedAt });
+  const report = reportOf(before, now, { dryRun, durationMs: Date.now() - startedAt, required: await requiredElsewhere(deps, now.zone) });
   if (now.inSync && !dryRun) await settle(deps, zoneId, report);
   const zone = await loadZone(deps.db.prisma, zoneId);
   return zone && { zone, report };
@@ -75,23 +75,14 @@ async function stateOf(deps: SyncDeps, zoneId: string): Promise<State | null> {
 }
 
 /** Our servers follow the database: what differs is a version, and the RRsets are not compared. */
-function reportOf(deps: SyncDeps, before: State, now: State, { dryRun, durationMs }: { dryRun: boolean; durationMs: number }): SyncReport {
+function reportOf(before: State, now: State, { dryRun, durationMs, required }: Pick<SyncReport, 'dryRun' | 'durationMs' | 'required'>): SyncReport {
   const { zone, servers } = now;
   return {
     status: before.inSync ? 'in_sync' : now.inSync ? 'applied' : 'partial', dryRun, cached: false, drift: !before.inSync,
     changes: { create: [], update: [], delete: [] }, counts: { create: 0, update: 0, delete: 0 },
-    required: requiredOf(deps, zone), versionBefore: Math.min(zone.version, ...before.servers.map(({ version }) => version ?? 0)), versionAfter: zone.version, serial: zone.serial,
+    required, versionBefore: Math.min(zone.version, ...before.servers.map(({ version }) => version ?? 0)), versionAfter: zone.version, serial: zone.serial,
     servers: servers.map(({ name, version, lagMs }) => ({ name, version, serial: version === zone.version ? zone.serial : null, inSync: version === zone.version, lagMs })), durationMs,
   };
-}
-
-/** What an external zone needs at its own provider until the claim is proven. */
-function requiredOf({ dnsPlatform }: SyncDeps, zone: ZoneRow): SyncReport['required'] {
-  if (zone.mode !== 'external') return [];
-  const proof = zone.provenAt === null ? [verificationRecord(zone)] : [];
-  const { ipv4, ipv6 } = dnsPlatform.gatewayAddresses;
-  const apex = [...ipv4.map((value) => ({ type: 'A', name: zone.domain, value })), ...ipv6.map((value) => ({ type: 'AAAA', name: zone.domain, value }))];
-  return [...proof, ...(zone.proxiedCount > 0 ? apex : [])];
 }
 
 /** Accepted: the zone's workflow goes on where the answer's time ends. Errors: `not_found`. */
@@ -101,7 +92,8 @@ export async function requestSync(tx: Tx, { caller, zoneId, cause }: { caller: P
   return openSyncOperation(tx, zone, cause);
 }
 
-function openSyncOperation(tx: Tx, zone: { id: Id<'zone'>; domain: string; orgId: Id<'org'>; projectId: Id<'prj'> }, cause: Cause): Promise<OperationRow> {
+/** The operation whose workflow brings the zone's present version everywhere. */
+export function openSyncOperation(tx: Tx, zone: { id: Id<'zone'>; domain: string; orgId: Id<'org'>; projectId: Id<'prj'> }, cause: Cause): Promise<OperationRow> {
   return openOperation(tx, {
     orgId: zone.orgId, projectId: zone.projectId, kind: 'dns.sync', resourceId: zone.id, summary: `Publish DNS zone ${zone.domain}`, requestId: cause.requestId,
     start: { workflow: 'syncZone', workflowId: workflowIds.syncZone(zone.id), queue: 'dns', payload: { zoneId: zone.id }, signal: 'requested' },

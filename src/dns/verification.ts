@@ -3,14 +3,15 @@ import type { Id } from '../core/ids';
 import { inTransaction, type Tx } from '../db/transaction';
 import { appendAudit } from '../identity/service';
 import { openOperationsOf, settleOperation } from '../operations/store';
-import { checkZone, type Check, type CheckDeps } from './check';
+import { checkZone } from './check';
+import type { Check, CheckDeps } from './check-facts';
 import { settleClaims } from './claims';
 import type { DnsDeps } from './deps';
 import type { Report } from './report';
 import { hasMovedFor, isExpired, isLive, nextCheckDelayMs, statusAfterCheck, type ZoneStatus } from './state';
 import { findHolder, releaseCheckLease, takeCheckLease, writeCheck } from './store/checks';
 import { lockClaims } from './store/claims';
-import { loadZone, lockAnyZone, markEverLive, type ZoneRow } from './store/zones';
+import { loadZone, lockAnyZone, markEverLive, rememberProof, type ZoneRow } from './store/zones';
 import { bumpWhole } from './versions';
 import { endZone } from './zones';
 
@@ -62,7 +63,8 @@ async function apply(tx: Tx, deps: VerificationDeps, zoneId: string, { check, cl
   const inconclusive = check.result === 'inconclusive';
   const misses = inconclusive ? zone.misses : check.miss ? zone.misses + 1 : 0;
   const firstMissAt = misses === 0 ? null : zone.firstMissAt ?? now;
-  const failures = inconclusive ? zone.checkFailures : conclusiveNo ? zone.checkFailures + 1 : 0;
+  const faulty = conclusiveNo || check.degrading || check.serverProblems;
+  const failures = inconclusive ? zone.checkFailures : faulty ? zone.checkFailures + 1 : 0;
   const inconclusives = inconclusive ? zone.inconclusives + 1 : 0;
   const status = statusAfterCheck({
     status: zone.status, result: check.result, degrading: check.degrading || (check.serverProblems && zone.serverProblems), claimedElsewhere, misses, firstMissAt, now,
@@ -76,10 +78,13 @@ async function apply(tx: Tx, deps: VerificationDeps, zoneId: string, { check, cl
     id: zoneId, status, reason, report, nextCheckAt, attempt, failures, inconclusives, misses, firstMissAt, conclusiveNo,
     serverProblems: inconclusive ? zone.serverProblems : check.serverProblems, misdelegated: inconclusive ? zone.misdelegated : check.misdelegated,
     provenNow: check.provenNow && !(claimedElsewhere && status === 'pending'), seenNameservers: inconclusive ? null : check.seenNameservers,
+    cnameCursor: check.cnameCursor,
   });
+  if (isHolder(status) && check.result === 'verified') await rememberProof(tx, zone.projectId, zone.domain, zone.customNameservers);
+  if (status === 'moved' && zone.status !== 'moved') await rememberProof(tx, zone.projectId, zone.domain, []);
   await follow(tx, deps, zone, { status, misdelegated: inconclusive ? zone.misdelegated : check.misdelegated });
   for (const operation of await openOperationsOf(tx, zoneId, 'dns.verify')) await settleOperation(tx, operation.id, 'succeeded');
-  const expiry = expiryReason(deps, { ...zone, status, movedAt: status === 'moved' ? zone.movedAt : null, lastConclusiveNoAt: conclusiveNo ? now : zone.lastConclusiveNoAt }, now);
+  const expiry = inconclusive ? null : expiryReason(deps, { ...zone, status, movedAt: status === 'moved' ? zone.movedAt : null, lastConclusiveNoAt: conclusiveNo ? now : zone.lastConclusiveNoAt }, now);
   if (expiry) await endZone(tx, deps, zone, { cause: systemCause('expireDnsZone'), reason: expiry });
   const changed = await loadZone(tx, zoneId);
   return changed ? { zone: changed, report } : null;
@@ -87,7 +92,7 @@ async function apply(tx: Tx, deps: VerificationDeps, zoneId: string, { check, cl
 
 /** Why a claim ends now: never proven in its time, or elsewhere for so long. */
 function expiryReason(
-  { config }: VerificationDeps, zone: { status: ZoneStatus; createdAt: Date; movedAt: Date | null; lastConclusiveNoAt: Date | null }, now: Date,
+  { config }: VerificationDeps, zone: { status: ZoneStatus; pendingSince: Date; movedAt: Date | null; lastConclusiveNoAt: Date | null }, now: Date,
 ): 'unverified' | 'delegated_elsewhere' | null {
   if (zone.status === 'pending' && isExpired(zone, config.DNS_PENDING_DAYS, now)) return 'unverified';
   return hasMovedFor(zone, config.DNS_MOVED_DAYS, now) ? 'delegated_elsewhere' : null;

@@ -1,4 +1,4 @@
-import { nameserversOf, type Platform } from './rules/platform';
+import { nameserversOf, ownNameservers, type Platform } from './rules/platform';
 import { factsOf } from './rules/change-set';
 import { effectiveRecord } from './rules/effective';
 import { fqdnOf } from './rules/names';
@@ -47,11 +47,10 @@ export function publishedVersionOf(zone: Pick<ZoneRow, 'served' | 'version' | 'a
 }
 
 /** Addresses to register for custom names inside the zone: those of our servers in their order. */
-export function glueOf(zone: Pick<ZoneRow, 'domain' | 'customNameservers'>, platform: Platform): { name: string; ipv4: string[]; ipv6: string[] }[] {
-  return zone.customNameservers.filter((name) => name.endsWith(`.${zone.domain}`)).map((name, i) => {
-    const addresses = platform.servers[i % platform.servers.length]?.addresses ?? [];
-    return { name, ipv4: addresses.filter((address) => !address.includes(':')), ipv6: addresses.filter((address) => address.includes(':')) };
-  });
+export function glueOf(zone: Pick<ZoneRow, 'domain' | 'mode' | 'customNameservers'>, platform: Platform): { name: string; ipv4: string[]; ipv6: string[] }[] {
+  return ownNameservers(platform, zone).map(({ name, addresses }) => (
+    { name, ipv4: addresses.filter((address) => !address.includes(':')), ipv6: addresses.filter((address) => address.includes(':')) }
+  ));
 }
 
 /** `isGlue`: the address of a name server that a delegation names; such are never proxied. */
@@ -68,7 +67,7 @@ export function viewRecord(record: RecordRow, zone: ZoneRow, platform: Platform,
 
 function expiryOf(zone: ZoneRow, days: ZoneShown['days']): Date | null {
   if (zone.deletedAt) return null;
-  if (zone.status === 'pending') return new Date(zone.createdAt.getTime() + days.pending * dayMs);
+  if (zone.status === 'pending') return new Date(zone.pendingSince.getTime() + days.pending * dayMs);
   return zone.status === 'moved' && zone.movedAt ? new Date(zone.movedAt.getTime() + days.moved * dayMs) : null;
 }
 

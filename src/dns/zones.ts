@@ -11,6 +11,7 @@ import { workflowIds } from '../temporal/ids';
 import { settleClaims } from './claims';
 import type { DnsDeps } from './deps';
 import { noZone, requireVersion, requireWritable, requireZone } from './faults';
+import { ensureNameserverRecords, warnOfNameservers } from './nameservers';
 import type { Platform } from './rules/platform';
 import { canonicalDomain, registrableDomain } from './rules/domains';
 import { canonicalHost } from './rules/names';
@@ -69,9 +70,10 @@ export async function createZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'cl
   await settleClaims(tx, deps.dnsPlatform, registrable);
   const operation = await openVerifyOperation(tx, { id, domain: wish.domain, ...owner }, cause);
   audit(tx, { ...owner, id }, cause, [{ field: 'domain', from: null, to: wish.domain }, { field: 'mode', from: null, to: wish.mode }]);
+  const blocked = wish.customNameservers.length > 0 ? await ensureNameserverRecords(tx, deps, { id, ...wish }) : [];
   const zone = await loadZone(tx, id);
   if (!zone) throw noZone();
-  return { zone, operation, warnings: wish.warnings };
+  return { zone, operation, warnings: [...wish.warnings, ...blocked] };
 }
 
 /** The operation that a first or a repeated check settles; its workflow waits for the zone to be proven. */
@@ -128,24 +130,45 @@ export async function restoreZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform'>, { 
   await reserve(tx, { orgId: zone.orgId, projectId: zone.projectId, ...quota });
   const status = isLive(zone.status) && await isHeld(tx, zone.domain, zone.id) ? 'pending' : zone.status;
   await markZoneRestored(tx, { id: zone.id, domain: zone.domain, status });
-  await bumpWhole(tx, zone);
+  if (zone.customNameservers.length > 0) await ensureNameserverRecords(tx, deps, zone);
+  await bumpLoaded(tx, zone.id);
   await settleClaims(tx, deps.dnsPlatform, zone.registrable);
   await openVerifyOperation(tx, zone, cause);
   audit(tx, zone, cause, [{ field: 'status', from: 'deleted', to: status }]);
   return await loadZone(tx, zone.id) ?? zone;
 }
 
-/** Errors: `not_found`, `service_suspended`, `precondition_failed`, `validation_error`. */
-export async function changeNameservers(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform'>, request: ZoneWrite & { customNameservers: readonly string[] }): Promise<ZoneRow> {
+/**
+ * The zone answers these names as its servers, and those inside it have our addresses. The former ones count as proof for
+ * seven more days. Errors: `not_found`, `service_suspended`, `precondition_failed`, `validation_error`, 402 `quota_exceeded`.
+ */
+export async function changeNameservers(
+  tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform'>, request: ZoneWrite & { customNameservers: readonly string[] },
+): Promise<{ zone: ZoneRow; warnings: Warning[] }> {
   const zone = requireWritable(await lockZone(tx, request.caller.project.id, request.zoneId));
   requireVersion(request.ifMatch, zone.version);
   const names = canonicalNameservers(zone.domain, request.customNameservers);
-  if (names.join() === zone.customNameservers.join()) return zone;
-  await setCustomNameservers(tx, zone.id, names);
-  await bumpWhole(tx, zone);
-  await settleClaims(tx, deps.dnsPlatform, zone.registrable);
-  audit(tx, zone, request.cause, [{ field: 'customNameservers', from: zone.customNameservers, to: names }]);
-  return await loadZone(tx, zone.id) ?? zone;
+  const isSame = names.join() === zone.customNameservers.join();
+  if (!isSame) await setCustomNameservers(tx, zone.id, names);
+  const warnings = await ensureNameserverRecords(tx, deps, { ...zone, customNameservers: names });
+  if (!isSame) {
+    await bumpLoaded(tx, zone.id);
+    await settleClaims(tx, deps.dnsPlatform, zone.registrable);
+    audit(tx, zone, request.cause, [{ field: 'customNameservers', from: zone.customNameservers, to: names }]);
+  }
+  return { zone: await loadZone(tx, zone.id) ?? zone, warnings };
+}
+
+/** What DNS says of the names in a request, asked before its transaction. Errors: `not_found`, `validation_error`. */
+export async function previewNameservers(deps: Pick<DnsDeps, 'db' | 'dnsPlatform' | 'dnsResolver'>, request: { projectId: string; zoneId: string; customNameservers: readonly string[] }): Promise<Warning[]> {
+  const zone = await getZone(deps, request.projectId, request.zoneId);
+  return warnOfNameservers(deps, zone, canonicalNameservers(zone.domain, request.customNameservers));
+}
+
+/** As bumpWhole, when the transaction has changed the zone before. */
+async function bumpLoaded(tx: Tx, zoneId: string): Promise<void> {
+  const zone = await loadZone(tx, zoneId);
+  if (zone) await bumpWhole(tx, zone);
 }
 
 /** Active records a zone of the organisation may have; null: any number. */

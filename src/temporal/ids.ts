@@ -17,4 +17,5 @@ export const scheduleIds = {
   verifyAudit: 'identity-verify-audit',
   postgresLifecycle: 'postgres-lifecycle',
   postgresObserve: 'postgres-observe',
+  dnsRetention: 'dns-retention',
 } as const;

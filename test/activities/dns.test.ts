@@ -68,6 +68,6 @@ test('reconcile gives a zone whose check is overdue one new operation', async ()
   const zone = await world.zone('overdue.test');
   await run('ensureZoneChecked', zone.id);
   await rows(`update dns_zone set next_check_at = now() - interval '11 minutes' where id = $1`, zone.id);
-  const reopen = () => inTransaction(world.api.deps.db, async (tx) => (await dnsReconcileRule.reopen?.(tx, 10) ?? []).map(({ resourceId, signal }) => ({ resourceId, signal })));
-  expect([await reopen(), await reopen()]).toEqual([[{ resourceId: zone.id, signal: 'recheck' }], []]);
+  const reopen = () => inTransaction(world.api.deps.db, async (tx) => (await dnsReconcileRule.reopen?.(tx, 10) ?? []).filter(({ resourceId }) => resourceId === zone.id).map(({ signal }) => signal));
+  expect([await reopen(), await reopen()]).toEqual([['recheck'], []]);
 });

@@ -46,29 +46,30 @@ test('an inconclusive check never changes the status, and every change is one of
 });
 
 test('a pending zone is checked after 1, 2, 5, 10, 20, 30 minutes, hourly for a day, then every six hours', () => {
-  expect([0, 1, 2, 3, 4, 5, 6].map((attempt) => delay({ attempt }) / minute)).toEqual([1, 2, 5, 10, 20, 30, 60]);
+  expect([1, 2, 3, 4, 5, 6, 7].map((attempt) => delay({ attempt }) / minute)).toEqual([1, 2, 5, 10, 20, 30, 60]);
   expect(delay({ attempt: 20, startedAt: before(24 * hour - 1) })).toBe(hour);
   expect(delay({ attempt: 30, startedAt: before(24 * hour) })).toBe(6 * hour);
 });
 
 test('a live zone is checked every 12 hours, a failing one three times in a quarter, then hourly', () => {
-  expect(delay({ status: 'active', result: 'verified', random: 0 })).toBe(10.8 * hour);
-  expect(delay({ status: 'active', result: 'verified', random: 1 })).toBe(13.2 * hour);
+  expect(delay({ status: 'active', result: 'verified', failures: 0, random: 0 })).toBe(10.8 * hour);
+  expect(delay({ status: 'active', result: 'verified', failures: 0, random: 1 })).toBe(13.2 * hour);
   expect([1, 2, 3, 4].map((failures) => delay({ status: 'degraded', failures }) / minute)).toEqual([15, 15, 15, 60]);
+  expect(delay({ status: 'degraded', result: 'verified', failures: 1 })).toBe(15 * minute);
 });
 
 test('after an inconclusive check 5 minutes, three times', () => {
   const inconclusive = { status: 'active', result: 'inconclusive', failures: 0, random: 0.5 } as const;
   expect([1, 2, 3].map((inconclusives) => delay({ ...inconclusive, inconclusives }) / minute)).toEqual([5, 5, 5]);
   expect(delay({ ...inconclusive, inconclusives: 4 })).toBe(12 * hour);
-  expect(delay({ ...inconclusive, status: 'pending', inconclusives: 4, attempt: 4 })).toBe(20 * minute);
+  expect(delay({ ...inconclusive, status: 'pending', inconclusives: 4, attempt: 5 })).toBe(20 * minute);
 });
 
 test('a pending zone ends only when old and with a recent no', () => {
   const day = 24 * hour;
-  const zone = { createdAt: before(28 * day), lastConclusiveNoAt: before(7 * day) };
+  const zone = { pendingSince: before(28 * day), lastConclusiveNoAt: before(7 * day) };
   expect(isExpired(zone, 28, now)).toBe(true);
-  expect(isExpired({ ...zone, createdAt: before(28 * day - 1) }, 28, now)).toBe(false);
+  expect(isExpired({ ...zone, pendingSince: before(28 * day - 1) }, 28, now)).toBe(false);
   expect(isExpired({ ...zone, lastConclusiveNoAt: before(7 * day + 1) }, 28, now)).toBe(false);
   expect(isExpired({ ...zone, lastConclusiveNoAt: null }, 28, now)).toBe(false);
 });

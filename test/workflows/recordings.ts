@@ -53,6 +53,9 @@ export const recordings: readonly Recording[] = [
   { workflow: 'verifyAudit', variant: 'whole', activities: { verifyAuditChains: async () => ({ broken: 0 }) } },
   { workflow: 'verifyZone', variant: 'until-deleted', input: zoneRun, activities: { ensureZoneChecked: inTurn({ delayMs: 20, status: 'pending' }, { delayMs: 20, status: 'active' }, { delayMs: null, status: null }) } },
   { workflow: 'syncZone', variant: 'published', input: zoneRun, activities: { ensureZonePublished: async () => ({ version: 7 }), markSyncFailed: done } },
+  { workflow: 'purgeZone', variant: 'purged', input: zoneRun, activities: { ensureZoneRemoved: done, markZonePurged: done } },
+  { workflow: 'purgeZone', variant: 'refused', input: zoneRun, activities: { ensureZoneRemoved: refused, markZonePurged: done } },
+  { workflow: 'retainDns', variant: 'done', activities: { purgeDnsHistory: async () => ({ records: 3, changeSets: 2, trimmedZones: 1 }) } },
   { workflow: 'syncZone', variant: 'given-up', input: zoneRun, activities: { ensureZonePublished: refused, markSyncFailed: done } },
 ];
 

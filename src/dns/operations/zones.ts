@@ -4,7 +4,8 @@ import type { DnsDeps } from '../deps';
 import { etag } from '../faults';
 import { createZoneBody, deletedZoneAnswer, listZonesAnswer, listZonesQuery, updateZoneBody, zoneAnswer, zoneWarningsAnswer } from '../schemas';
 import { getReport } from '../checks';
-import { canonicalWish, changeNameservers, createZone, deleteZone, getZone, pageZones, restoreZone } from '../zones';
+import { warnOfNameservers } from '../nameservers';
+import { canonicalWish, changeNameservers, createZone, deleteZone, getZone, pageZones, previewNameservers, restoreZone } from '../zones';
 import { recordLimitOf, showZone } from './shown';
 
 const { project, scoped } = operationsOf<DnsDeps>();
@@ -29,9 +30,10 @@ const createDnsZone = project('dns:zones')({
   handle: async ({ deps, caller, body, cause, transact }) => {
     const wish = canonicalWish(deps.dnsPlatform, body);
     const limit = await recordLimitOf(deps, caller.org.id);
+    const elsewhere = await warnOfNameservers(deps, wish, wish.customNameservers);
     return transact(async (tx) => {
       const { zone, operation, warnings } = await createZone(tx, deps, { caller, wish, cause });
-      return { zone: showZone(deps, zone, limit), operation: viewOperation(operation), warnings };
+      return { zone: showZone(deps, zone, limit), operation: viewOperation(operation), warnings: [...warnings, ...elsewhere] };
     });
   },
 });
@@ -50,10 +52,15 @@ const getDnsZone = project('dns:read')({
 const updateDnsZone = project('dns:zones')({
   id: 'updateDnsZone', method: 'patch', path: '/dns/zones/:zoneId', tag,
   summary: 'Change the name servers of a zone',
-  body: updateZoneBody, answer: zoneWarningsAnswer, errors: ['service_suspended', 'precondition_failed'],
+  description: 'Names inside the zone get A and AAAA records with our addresses, and are registered with the glue shown; others must lead to our name servers. None: our own names again.',
+  body: updateZoneBody, answer: zoneWarningsAnswer, errors: ['service_suspended', 'precondition_failed', 'quota_exceeded'],
   handle: async ({ deps, caller, params: { zoneId }, body, cause, request: { ifMatch }, transact }) => {
+    const elsewhere = await previewNameservers(deps, { projectId: caller.project.id, zoneId, ...body });
     const limit = await recordLimitOf(deps, caller.org.id);
-    return transact(async (tx) => ({ zone: showZone(deps, await changeNameservers(tx, deps, { caller, zoneId, cause, ifMatch, ...body }), limit), warnings: [] }));
+    return transact(async (tx) => {
+      const { zone, warnings } = await changeNameservers(tx, deps, { caller, zoneId, cause, ifMatch, ...body });
+      return { zone: showZone(deps, zone, limit), warnings: [...warnings, ...elsewhere] };
+    });
   },
 });
 

@@ -1,3 +1,4 @@
+import { isAtOrBelow } from './domains';
 import { isGlobalUnicast, isInNetworks } from './global-addresses';
 
 /** What the installation's configuration says about its own names and addresses. */
@@ -49,4 +50,18 @@ export function tokenNames(platform: Pick<Platform, 'nameserverSuffix' | 'server
 /** The names to set at the registrar: the customer's own if given. */
 export function nameserversOf(platform: Platform, zone: { token: string; customNameservers: readonly string[] }): string[] {
   return zone.customNameservers.length > 0 ? [...zone.customNameservers] : tokenNames(platform, zone.token);
+}
+
+/**
+ * Custom name servers inside their own zone, each with the addresses of one of our servers: what the zone answers for them,
+ * and what is to be registered as glue. None for an external zone: its servers are elsewhere.
+ */
+export function ownNameservers(platform: Pick<Platform, 'servers'>, zone: { domain: string; mode: 'full_hosting' | 'external'; customNameservers: readonly string[] }): { name: string; addresses: readonly string[] }[] {
+  const inside = zone.mode === 'external' ? [] : zone.customNameservers.filter((name) => isAtOrBelow(name, zone.domain));
+  return inside.map((name, i) => ({ name, addresses: platform.servers[i % platform.servers.length]?.addresses ?? [] }));
+}
+
+/** Every address of our name servers. */
+export function ourAddresses(platform: Pick<Platform, 'servers'>): Set<string> {
+  return new Set(platform.servers.flatMap(({ addresses }) => addresses));
 }

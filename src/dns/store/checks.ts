@@ -29,7 +29,7 @@ export async function findHolder(db: Db, domain: string, exceptZoneId: string): 
 
 export type Checked = {
   id: string; status: ZoneStatus; reason: StatusReason | null; report: Report; nextCheckAt: Date; attempt: number; failures: number; inconclusives: number;
-  misses: number; firstMissAt: Date | null; conclusiveNo: boolean; serverProblems: boolean; misdelegated: boolean; provenNow: boolean; seenNameservers: readonly string[] | null;
+  misses: number; firstMissAt: Date | null; conclusiveNo: boolean; serverProblems: boolean; misdelegated: boolean; provenNow: boolean; seenNameservers: readonly string[] | null; cnameCursor: string | null;
 };
 
 /** What a check has changed of its zone. A check begun before the last one stored is not told any more. */
@@ -37,13 +37,13 @@ export async function writeCheck(tx: Tx, check: Checked): Promise<void> {
   await execute(tx, `update dns_zone set status = $2, status_reason = $3, report = $4::json, last_checked_at = clock_timestamp(), next_check_at = $5::timestamptz, check_attempt = $6::int,
       check_failures = $7::int, inconclusives = $8::int, misses = $9::int, first_miss_at = $10::timestamptz,
       last_conclusive_no_at = case when $11::boolean then now() else last_conclusive_no_at end, server_problems = $12::boolean, misdelegated = $13::boolean,
-      proven_at = case when $14::boolean then coalesce(proven_at, now()) when $2 = 'moved' then null else proven_at end,
+      proven_at = case when $2 = 'moved' and status <> 'moved' then null when $14::boolean then coalesce(proven_at, now()) else proven_at end,
       activated_at = case when $2 in ('active', 'degraded') and status not in ('active', 'degraded') then now() else activated_at end,
       moved_at = case when $2 = 'moved' and status <> 'moved' then now() when $2 = 'moved' then moved_at end,
-      seen_nameservers = coalesce($15::text[], seen_nameservers), check_lease_until = null, updated_at = now()
+      seen_nameservers = coalesce($15::text[], seen_nameservers), cname_cursor = $16, check_lease_until = null, updated_at = now()
     where id = $1`,
   check.id, check.status, check.reason, JSON.stringify(check.report), check.nextCheckAt, check.attempt, check.failures, check.inconclusives, check.misses, check.firstMissAt,
-  check.conclusiveNo, check.serverProblems, check.misdelegated, check.provenNow, check.seenNameservers);
+  check.conclusiveNo, check.serverProblems, check.misdelegated, check.provenNow, check.seenNameservers, check.cnameCursor);
 }
 
 /** Starts the ladder of checks anew: the next one is due now. */
@@ -57,4 +57,12 @@ export function listUnchecked(db: Db, limit: number): Promise<{ id: Id<'zone'>; 
     where z.deleted_at is null and z.next_check_at < now() - interval '10 minutes'
       and not exists (select from operation o where o.resource_id = z.id and o.kind = 'dns.verify' and o.state in ('pending', 'running'))
     order by z.next_check_at limit $1::int`, limit);
+}
+
+/** Zones whose last publication was given up and that nobody is publishing. */
+export function listUnsynced(db: Db, limit: number): Promise<{ id: Id<'zone'>; orgId: Id<'org'>; projectId: Id<'prj'>; domain: string }[]> {
+  return rows(db, `select z.id, z.org_id as "orgId", z.project_id as "projectId", z.domain from dns_zone z
+    where z.deleted_at is null and z.sync_error_code is not null
+      and not exists (select from operation o where o.resource_id = z.id and o.kind = 'dns.sync' and o.state in ('pending', 'running'))
+    order by z.id limit $1::int`, limit);
 }

@@ -103,9 +103,9 @@ function rdataHash(record: Pick<RecordRow, 'type' | 'value' | 'priority'>): stri
   return createHash('sha256').update(rrsetValue(record)).digest('hex');
 }
 
-/** Deleted rows beyond ten times the limit go, the oldest first. */
-export async function trimDeleted(tx: Tx, zoneId: string, keep: number): Promise<void> {
-  await execute(tx, `delete from dns_record where id in (
+/** Deleted rows beyond ten times the limit go, the oldest first: how many went. */
+export function trimDeleted(tx: Tx, zoneId: string, keep: number): Promise<number> {
+  return execute(tx, `delete from dns_record where id in (
     select id from dns_record where zone_id = $1 and deleted_at is not null order by deleted_at desc, id desc offset $2::int)`, zoneId, keep);
 }
 
@@ -118,8 +118,8 @@ export async function listGlueNames(db: Db, { id, domain }: { id: string; domain
   });
 }
 
-/** Proxied names of a zone. */
-export async function listProxiedNames(db: Db, zoneId: string, limit: number): Promise<string[]> {
-  const found = await rows<{ name: string }>(db, `select distinct name from dns_record where zone_id = $1 and proxied and deleted_at is null order by name limit $2::int`, zoneId, limit);
+/** Proxied names of a zone, those after `after` first: each has its turn. */
+export async function listProxiedInTurn(db: Db, zoneId: string, after: string): Promise<string[]> {
+  const found = await rows<{ name: string }>(db, `select name from dns_record where zone_id = $1 and proxied and deleted_at is null group by name order by name collate "C" <= $2 collate "C", name collate "C"`, zoneId, after);
   return found.map(({ name }) => name);
 }

@@ -13,12 +13,14 @@ export type ZoneRow = {
   id: Id<'zone'>; orgId: Id<'org'>; projectId: Id<'prj'>; domain: string; unicodeDomain: string; registrable: string; mode: ZoneMode;
   status: ZoneStatus; statusReason: StatusReason | null; served: boolean; customNameservers: string[]; formerNameservers: string[]; formerUntil: Date | null;
   seenNameservers: string[]; cnameToken: string | null; provenAt: Date | null; lastCheckedAt: Date | null; nextCheckAt: Date | null;
-  checkAttempt: number; ladderStartedAt: Date; checkFailures: number; inconclusives: number; misses: number; firstMissAt: Date | null; lastConclusiveNoAt: Date | null;
+  /** Of creation, or of the last restore. */ pendingSince: Date; cnameCursor: string | null; checkAttempt: number; ladderStartedAt: Date; checkFailures: number; inconclusives: number; misses: number; firstMissAt: Date | null; lastConclusiveNoAt: Date | null;
   serverProblems: boolean; misdelegated: boolean; version: number; serial: number; lastSyncedAt: Date | null; syncErrorCode: string | null;
   syncErrorMessage: string | null; recordCount: number; proxiedCount: number; activatedAt: Date | null; movedAt: Date | null; suspendedAt: Date | null;
   suspendedReason: 'billing' | 'operator' | null; deletedAt: Date | null; purgeAt: Date | null; createdAt: Date; updatedAt: Date;
   /** Names below DNS_NAMESERVER_SUFFIX and the TXT that proves the claim. */
   token: string; verifyToken: string;
+  /** Names of the customer's own under which this project's claim was last proven. */
+  provenNameservers: string[];
   /** Lowest version all live servers answer with, or that a push backend has; null while none is live or one of them lacks the zone. */
   ackedVersion: number | null; ackedAt: Date | null;
   appliedVersion: number; versionAt: Date; syncBlocked: boolean; syncForced: boolean;
@@ -29,13 +31,14 @@ export type ZoneRow = {
 export const zoneColumns = `z.id, z.org_id as "orgId", z.project_id as "projectId", z.domain, z.unicode_domain as "unicodeDomain", z.registrable, z.mode, z.status,
   z.status_reason as "statusReason", z.served, z.custom_nameservers as "customNameservers", z.former_nameservers as "formerNameservers",
   z.former_until as "formerUntil", z.seen_nameservers as "seenNameservers", z.cname_token as "cnameToken", z.proven_at as "provenAt",
-  z.last_checked_at as "lastCheckedAt", z.next_check_at as "nextCheckAt", z.check_attempt as "checkAttempt", z.ladder_started_at as "ladderStartedAt",
+  z.last_checked_at as "lastCheckedAt", z.next_check_at as "nextCheckAt", coalesce(z.restored_at, z.created_at) as "pendingSince",
+  z.cname_cursor as "cnameCursor", z.check_attempt as "checkAttempt", z.ladder_started_at as "ladderStartedAt",
   z.check_failures as "checkFailures", z.inconclusives, z.misses, z.first_miss_at as "firstMissAt", z.last_conclusive_no_at as "lastConclusiveNoAt",
   z.server_problems as "serverProblems", z.misdelegated, z.version, z.serial::float8 as serial, z.last_synced_at as "lastSyncedAt",
   z.sync_error_code as "syncErrorCode", z.sync_error_message as "syncErrorMessage", z.record_count as "recordCount", z.proxied_count as "proxiedCount",
   z.activated_at as "activatedAt", z.moved_at as "movedAt", z.suspended_at as "suspendedAt", z.suspended_reason as "suspendedReason",
   z.deleted_at as "deletedAt", z.purge_at as "purgeAt", z.created_at as "createdAt", z.updated_at as "updatedAt",
-  n.token, n.verify_token as "verifyToken", p.version as "ackedVersion", p.at as "ackedAt",
+  n.token, n.verify_token as "verifyToken", n.proven_nameservers as "provenNameservers", p.version as "ackedVersion", p.at as "ackedAt",
   z.applied_version as "appliedVersion", z.version_at as "versionAt", z.sync_blocked as "syncBlocked", z.sync_forced as "syncForced",
   (select json_build_object('ipv4', f.ipv4, 'ipv6', f.ipv6, 'ttl', f.ttl) from dns_record c join dns_flattened f on f.zone_id = c.zone_id and f.target = c.value
     where c.zone_id = z.id and c.name = '@' and c.type = 'CNAME' and c.deleted_at is null and f.ipv4 || f.ipv6 <> '{}') as flattened`;
@@ -54,9 +57,12 @@ const joined = `join dns_nameserver_assignment n on n.project_id = z.project_id 
 /** Shown status in SQL: the same rule as shownZoneStatus. */
 const shown = `case when z.deleted_at is not null then 'deleted' when z.suspended_at is not null then 'suspended' else z.status end`;
 
-/** A zone of the project, deleted ones too while they can be restored; null when absent, foreign or purged. */
+/** From `purge_at` on nothing of a zone is shown, whenever it is really removed. */
+const kept = `z.purged_at is null and (z.purge_at is null or z.purge_at > clock_timestamp())`;
+
+/** A zone of the project, deleted ones too while they can be restored; null when absent, foreign or past that. */
 export async function findZone(db: Db, projectId: string, zoneId: string): Promise<ZoneRow | null> {
-  const [row] = await rows<ZoneRow>(db, `select ${zoneColumns} from dns_zone z ${joined} where z.id = $1 and z.project_id = $2 and z.purged_at is null`, zoneId, projectId);
+  const [row] = await rows<ZoneRow>(db, `select ${zoneColumns} from dns_zone z ${joined} where z.id = $1 and z.project_id = $2 and ${kept}`, zoneId, projectId);
   return row ?? null;
 }
 
@@ -83,7 +89,7 @@ export type ZoneFilter = { projectId: string; status: ShownZoneStatus | null; mo
 export function listZones(db: Db, filter: ZoneFilter, page: { after: PageKey | null; limit: number }): Promise<ZoneRow[]> {
   const [createdAt, id] = page.after ?? [null, null];
   return rows<ZoneRow>(db, `select ${zoneColumns} from dns_zone z ${joined}
-    where z.project_id = $1 and z.purged_at is null
+    where z.project_id = $1 and ${kept}
       and (case when $2::text is null then z.deleted_at is null else ${shown} = $2::text end)
       and ($3::text is null or z.mode = $3::text)
       and ($4::text is null or position($4::text in z.domain) > 0 or position($4::text in z.unicode_domain) > 0)
@@ -133,17 +139,23 @@ export function zoneExists(domain: string): AppError {
   return new AppError('zone_exists', `This project has a zone for ${domain} already.`);
 }
 
-/** Ends the claim: nothing is answered for it, and it can be restored until `purge_at`. */
+/** What proves a later claim of the same project beside its token names. */
+export async function rememberProof(tx: Tx, projectId: string, domain: string, names: readonly string[]): Promise<void> {
+  await execute(tx, 'update dns_nameserver_assignment set proven_nameservers = $3::text[] where project_id = $1 and domain = $2 and proven_nameservers <> $3::text[]', projectId, domain, names);
+}
+
+/** Ends the claim: nothing is answered for it, its proof is void, and it can be restored until `purge_at`. */
 export async function markZoneDeleted(tx: Tx, zoneId: string, options: { purgeDays: number; reason: StatusReason | null }): Promise<void> {
-  await execute(tx, `update dns_zone set deleted_at = now(), purge_at = now() + $2::int * interval '1 day', served = false, next_check_at = null,
+  await execute(tx, `update dns_zone set deleted_at = now(), purge_at = now() + $2::int * interval '1 day', served = false, next_check_at = null, proven_at = null,
     status_reason = coalesce($3, status_reason), updated_at = now() where id = $1`, zoneId, options.purgeDays, options.reason);
 }
 
 /** Errors: `zone_exists` when the project has claimed the name anew. */
 export async function markZoneRestored(tx: Tx, zone: { id: string; domain: string; status: ZoneStatus }): Promise<void> {
   try {
-    await execute(tx, `update dns_zone set deleted_at = null, purge_at = null, status = $2, status_reason = case when $2 = 'pending' then 'awaiting_nameservers' end,
-      next_check_at = now(), check_attempt = 0, ladder_started_at = now(), check_failures = 0, inconclusives = 0, first_miss_at = null, updated_at = now() where id = $1`, zone.id, zone.status);
+    await execute(tx, `update dns_zone set deleted_at = null, purge_at = null, status = $2, status_reason = case when $2 <> 'pending' then null when mode = 'external' then 'awaiting_txt' else 'awaiting_nameservers' end,
+      next_check_at = now(), check_attempt = 0, ladder_started_at = now(), check_failures = 0, inconclusives = 0, misses = 0, first_miss_at = null, restored_at = now(),
+      moved_at = case when $2 = 'moved' then now() end, updated_at = now() where id = $1`, zone.id, zone.status);
   } catch (error) {
     throw violates(error, 'dns_zone_of_project') ? zoneExists(zone.domain) : error;
   }
@@ -157,8 +169,10 @@ export async function isHeld(db: Db, domain: string, exceptZoneId: string): Prom
 }
 
 export async function setCustomNameservers(tx: Tx, zoneId: string, names: readonly string[]): Promise<void> {
-  await execute(tx, `update dns_zone set former_nameservers = custom_nameservers, former_until = now() + interval '7 days', custom_nameservers = $2::text[],
-    updated_at = now() where id = $1`, zoneId, names);
+  await execute(tx, `update dns_zone set former_nameservers = array(
+      select name from unnest(custom_nameservers || case when former_until > now() then former_nameservers else '{}' end) with ordinality as f (name, at)
+      where name <> all($2::text[]) group by name order by min(at) limit 40),
+    former_until = now() + interval '7 days', custom_nameservers = $2::text[], updated_at = now() where id = $1`, zoneId, names);
 }
 
 /** What a version changed, and who did it. `changes` is kept as JSON. */
@@ -184,9 +198,4 @@ export async function setSuspension(tx: Tx, orgId: string, reason: 'billing' | '
   return reason === null
     ? execute(tx, `update dns_zone set suspended_at = null, suspended_reason = null, updated_at = now() where org_id = $1 and suspended_reason = 'billing'`, orgId)
     : execute(tx, `update dns_zone set suspended_at = now(), suspended_reason = $2, updated_at = now() where org_id = $1 and suspended_at is null and deleted_at is null`, orgId, reason);
-}
-
-/** Zones whose time to be restored is over. */
-export function listPurgeable(db: Db, limit: number): Promise<{ id: Id<'zone'>; orgId: string; projectId: string; domain: string }[]> {
-  return rows(db, `select id, org_id as "orgId", project_id as "projectId", domain from dns_zone where purge_at <= now() and purged_at is null order by purge_at limit $1::int`, limit);
 }
