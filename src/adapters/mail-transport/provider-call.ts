@@ -79,7 +79,12 @@ function wordsOf(answer: unknown): string {
 }
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'the call failed';
-  if (error.name === 'TimeoutError' || error.name === 'AbortError') return 'no answer in time';
-  return error.cause instanceof Error ? error.cause.message : error.message;
+  if (typeof error !== 'object' || error === null) return 'the call failed';
+  if ('name' in error && (error.name === 'TimeoutError' || error.name === 'AbortError')) return 'no answer in time';
+  const { message } = 'cause' in error && isMessage(error.cause) ? error.cause : isMessage(error) ? error : { message: 'the call failed' };
+  return message;
+}
+
+function isMessage(value: unknown): value is { message: string } {
+  return typeof value === 'object' && value !== null && 'message' in value && typeof value.message === 'string' && value.message !== '';
 }

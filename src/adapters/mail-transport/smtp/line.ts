@@ -165,5 +165,6 @@ function ready(socket: Socket, event: 'connect' | 'secureConnect', signal: Abort
 }
 
 function reasonOf(signal: AbortSignal): string {
-  return signal.reason instanceof Error && signal.reason.name === 'TimeoutError' ? 'no answer in time' : 'the attempt was cancelled';
+  const reason: unknown = signal.reason;
+  return typeof reason === 'object' && reason !== null && 'name' in reason && reason.name === 'TimeoutError' ? 'no answer in time' : 'the attempt was cancelled';
 }
