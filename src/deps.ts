@@ -24,6 +24,7 @@ import { createListener, type Listener } from './db/listen';
 import type { DnsResolver } from './dns/ports';
 import { dnsReconcileRule } from './dns/reconcile';
 import { platformOf, type Platform } from './dns/rules/platform';
+import { answerOf } from './edge/dns/answer-of';
 import { countZones, requestDeletion as requestDnsDeletion } from './dns/service';
 import { authorityFile, postgresDirectories } from './edge/postgres/directories';
 import type { RouteDeps } from './http/routes';
@@ -98,6 +99,7 @@ export function openApi(core: CoreDeps): AppDeps {
     dnsPlatform: platformOf(config),
     dnsResolver: resolverOf(config),
     eventSources: chooseEventSources(config),
+    dnsLookup: answerOf,
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),
     limiter: createLimiter(db),

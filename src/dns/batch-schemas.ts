@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { text, time } from '../core/fields';
-import { digits, pageAnswer, pageQuery } from '../core/page';
+import { pageAnswer, pageQuery } from '../core/page';
 import { createRecordBody, publication, recordSchema, updateRecordFields, waitQuery, warnings } from './schemas';
 
 const writesMax = 1_000;
@@ -43,7 +43,6 @@ const kept = recordSchema.pick({
   comment: true, managed: true,
 }).nullable();
 export const versionAnswer = z.object({ version, changes: z.array(z.object({ recordId: z.string(), before: kept, after: kept })) });
-export const versionNumber = digits;
 
 const shownRecord = z.object({ name: z.string(), type: z.string(), ttl: z.number(), value: z.string() });
 const questionTypes = ['A', 'AAAA', 'CNAME', 'MX', 'TXT', 'NS', 'CAA', 'SOA', 'DS', 'ANY'] as const;

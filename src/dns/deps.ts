@@ -2,7 +2,7 @@ import type { Config } from '../config';
 import type { Clock } from '../core/clock';
 import type { Cursors } from '../core/cursor';
 import type { Database } from '../db/client';
-import type { DnsResolver } from './ports';
+import type { DnsResolver, ZoneLookup } from './ports';
 import type { Platform } from './rules/platform';
 
 /** What the operations of zones and records need. */
@@ -14,4 +14,5 @@ export interface DnsDeps {
   readonly dnsPlatform: Platform;
   readonly dnsResolver: DnsResolver;
   readonly config: Pick<Config, 'DNS_ZONE_PURGE_DAYS' | 'DNS_RECORD_PURGE_DAYS' | 'DNS_PENDING_DAYS' | 'DNS_MOVED_DAYS'>;
+  readonly dnsLookup: ZoneLookup;
 }

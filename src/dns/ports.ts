@@ -91,3 +91,13 @@ export interface DnsResolver {
   delegation(name: string, options?: { budgetMs?: number }): Promise<Delegation>;
   askServer(server: { address: string; port?: number }, name: string, type: QueryType, options?: { tcp?: boolean }): Promise<ServerAnswer>;
 }
+
+/** What the server would answer from one zone, and how it comes to it. */
+export type ZoneAnswer = {
+  rcode: string; aa: boolean; answer: DnsRecord[]; authority: DnsRecord[];
+  /** `step`: delegation, name, wildcard, cname, answer, nodata, nxdomain. */
+  trace: { name: string; step: string; detail: string }[];
+};
+
+/** The server's own look-up on a zone handed to it in full; name absolute, at or below the apex. */
+export type ZoneLookup = (zone: ZoneChangeSet, name: string, type: string) => ZoneAnswer;

@@ -65,7 +65,7 @@ export async function createZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'cl
   await ensureAssignment(tx, { projectId: project.id, domain: wish.domain, token: randomToken(), verifyToken: randomBytes(16).toString('hex') });
   await insertZone(tx, {
     id, ...owner, domain: wish.domain, unicodeDomain: wish.unicodeDomain, registrable, mode: wish.mode, customNameservers: wish.customNameservers,
-    cnameToken: wish.mode === 'external' ? randomToken() : null, serial: nextSerial(0, deps.clock.now()), firstCheckSeconds: firstCheckDelayMs / 1000,
+    cnameToken: wish.mode === 'external' ? randomToken() : null, serial: nextSerial(0, deps.clock.now()), firstCheckSeconds: firstCheckDelayMs / 1000, cause,
   });
   await settleClaims(tx, deps.dnsPlatform, registrable);
   const operation = await openVerifyOperation(tx, { id, domain: wish.domain, ...owner }, cause);

@@ -40,7 +40,7 @@ function isPort(port: number): boolean {
 }
 
 function isPath(path: string): boolean {
-  return path.startsWith('/') && path.length <= pathMax && !path.includes('..') && !/[?#\p{Cc}]/u.test(path);
+  return path.startsWith('/') && path.length <= pathMax && !path.includes('..') && path.isWellFormed() && !/[?#\p{Cc}]/u.test(path);
 }
 
 function isHostHeader(text: string): boolean {

@@ -3,7 +3,7 @@ import { canonicalRecordName } from './names';
 import { canonicalOrigin, noOrigin, type Origin } from './origins';
 import { PlanState } from './plan-state';
 import { rrsetValue, type RecordType, type ZoneRecord } from './rrset';
-import { canonicalRecord, ttlDefault, ttlMax, ttlMin } from './values';
+import { canonicalRecord, ttlDefault, ttlMax, ttlMin, valueAsGiven } from './values';
 
 /** Fields of a record that a write may give; absent: kept, joined or defaulted. null clears; in a creation it is absent. */
 export type RecordFields = {
@@ -97,7 +97,7 @@ function completed<R extends PlannedRecord>(rules: PlanRules, state: PlanState<R
   const proxied = fields.proxied ?? base.proxied;
   const ttl = fields.ttl === null ? ttlDefault : (fields.ttl ?? base.ttl);
   if (fields.ttl != null && (ttl < ttlMin || ttl > ttlMax)) issues.push({ path: 'ttl', message: `must be ${ttlMin} to ${ttlMax}` });
-  const content = canonicalRecord({ ...placed, value: fields.value ?? record.value, priority: fields.priority === undefined ? record.priority : fields.priority, proxied }, rules.domain);
+  const content = canonicalRecord({ ...placed, value: fields.value ?? valueAsGiven(record), priority: fields.priority === undefined ? record.priority : fields.priority, proxied }, rules.domain);
   const origin = canonicalOrigin(originOver(proxied ? base : noOrigin, fields), proxied, rules.platformPorts);
   issues.push(...(content.faults ?? []).filter(({ path }) => path !== 'name' || name.fault === undefined), ...(origin.faults ?? []));
   const comment = fields.comment === undefined ? record.comment : fields.comment;

@@ -31,7 +31,7 @@ export function unescapeText(text: string): Buffer {
   return Buffer.concat(pieces);
 }
 
-/** Zone-file form: quoted strings of at most 255 octets, everything outside printable ASCII as `\DDD`. */
+/** What `canonicalText` reads as this stored text again, whatever it looks like: zone-file form. Quoted strings of at most 255 octets, everything outside printable ASCII as `\DDD`. */
 export function quoteStrings(text: string): string {
   const bytes = Buffer.from(text, 'utf8');
   const strings: string[] = [];

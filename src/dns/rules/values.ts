@@ -2,7 +2,7 @@ import { formatIpv4, formatIpv6, isIpv4Mapped, parseIpv4, parseIpv6 } from './ad
 import { canonicalCaa } from './caa';
 import { canonicalHost, fqdnOf, hasUnderscoreLabel } from './names';
 import type { Parsed, RecordType } from './rrset';
-import { canonicalText } from './text-strings';
+import { canonicalText, quoteStrings } from './text-strings';
 
 export const ttlDefault = 300;
 export const ttlMin = 60;
@@ -35,6 +35,11 @@ export function canonicalValue(type: RecordType, value: string, at: { domain: st
     case 'NS': return canonicalHost(value, at.domain, { underscores: false, wildcard: false });
     case 'CAA': return canonicalCaa(value);
   }
+}
+
+/** A stored value in a form that `canonicalValue` reads as the same: a TXT that looks like quoted strings must not be unquoted twice. */
+export function valueAsGiven({ type, value }: { type: RecordType; value: string }): string {
+  return type === 'TXT' ? quoteStrings(value) : value;
 }
 
 /** Whether records of this type and name may be proxied at all; that the name is not glue is for who knows the zone. */

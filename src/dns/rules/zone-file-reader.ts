@@ -1,16 +1,18 @@
+import { isStorable } from '../../core/fields';
 import { canonicalRecordName } from './names';
 import { canonicalOrigin, noOrigin } from './origins';
+import type { PlanRules } from './plan';
 import { recordTypes, type RecordType, type ZoneRecord } from './rrset';
 import { unescapeText } from './text-strings';
 import { canonicalRecord, ttlDefault, ttlMax, ttlMin } from './values';
 import { ownLine, ownSettings, type ZoneFileSettings } from './zone-file';
 import { readLines, type Token, type ZoneFileLine } from './zone-file-lines';
 
-/** A record found in a zone file, canonical; with the line it began on. */
-export type ImportedRecord = Omit<ZoneRecord, 'id'> & { line: number };
+/** A record found in a zone file, canonical; with the line it began on, and whether the file says how it is proxied. */
+export type ImportedRecord = Omit<ZoneRecord, 'id'> & { comment: string | null; hasSettings: boolean; line: number };
 export type ZoneFileContent = { records: ImportedRecord[]; skipped: { line: number; reason: string }[] };
 
-type State = { domain: string; origin: string; ttl: number | null; owner: string | null };
+type State = { rules: PlanRules; origin: string; ttl: number | null; owner: string | null };
 type Fields = { ttl: number | null; type: string; rdata: Token[] };
 
 const ttlText = /^(?:\d+[smhdw]?)+$/i;
@@ -18,18 +20,27 @@ const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d:
 
 /**
  * Records of a zone file for this zone. What a zone here does not hold is skipped with the reason: its SOA and own NS, other
- * types and classes, names outside, values that are not valid. Ttls are brought into 60 to 86,400.
+ * types and classes, names outside, values that are not valid. Ttls are brought into 60 to 86,400; a set has that of its
+ * first record (RFC 2181 §5.2).
  */
-export function readZoneFile(text: string, domain: string): ZoneFileContent {
+export function readZoneFile(text: string, rules: PlanRules): ZoneFileContent {
   const content: ZoneFileContent = { records: [], skipped: [] };
-  const state: State = { domain, origin: domain, ttl: null, owner: null };
-  const ours = text.replaceAll(new RegExp(`^${ownLine}`, 'gm'), '');
+  const state: State = { rules, origin: rules.domain, ttl: null, owner: null };
+  const ttls = new Map<string, number>();
+  const ours = text.replace(/^\uFEFF/, '').replaceAll(new RegExp(`^${ownLine}`, 'gm'), '');
   for (const line of readLines(ours)) {
     const read = line.fault ?? (line.owner?.startsWith('$') ? directive(line, state) : record(line, state));
     if (typeof read === 'string') content.skipped.push({ line: line.line, reason: read });
-    else if (read) content.records.push(read);
+    else if (read) content.records.push({ ...read, ttl: setDefault(ttls, `${read.type} ${read.name}`, read.ttl) });
   }
   return content;
+}
+
+/** The value of the key, which becomes this one if there is none. */
+function setDefault(map: Map<string, number>, key: string, value: number): number {
+  const there = map.get(key);
+  if (there === undefined) map.set(key, value);
+  return there ?? value;
 }
 
 /** Null when taken; else why not. */
@@ -53,7 +64,7 @@ function record(line: ZoneFileLine, state: State): ImportedRecord | string {
   if (state.owner === null) return 'the first record has no name';
   const fields = fieldsOf(line.tokens);
   if (typeof fields === 'string') return fields;
-  const name = canonicalRecordName(`${state.owner}.`, state.domain);
+  const name = canonicalRecordName(`${state.owner}.`, state.rules.domain);
   if (name.fault !== undefined) return `name ${name.fault}`;
   if (fields.type === 'SOA' || (fields.type === 'NS' && name.value === '@')) return `${fields.type} of the apex is set by the platform`;
   const type = recordTypes.find((known) => known === fields.type);
@@ -61,16 +72,13 @@ function record(line: ZoneFileLine, state: State): ImportedRecord | string {
   const { value, priority } = valueOf(type, fields.rdata, state.origin);
   const settings = settingsOf(line.comment);
   const proxied = settings.proxied ?? false;
-  const canonical = canonicalRecord({ type, name: name.value, value, priority, proxied }, state.domain);
+  const canonical = canonicalRecord({ type, name: name.value, value, priority, proxied }, state.rules.domain);
   if (canonical.faults) return canonical.faults.map(({ path, message }) => `${path} ${message}`).join('; ');
-  const origin = canonicalOrigin({ ...noOrigin, ...settings }, proxied, noPorts);
+  const origin = canonicalOrigin({ ...noOrigin, ...settings }, proxied, state.rules.platformPorts);
   if (origin.faults) return origin.faults.map(({ path, message }) => `${path} ${message}`).join('; ');
   const ttl = Math.min(ttlMax, Math.max(ttlMin, fields.ttl ?? state.ttl ?? ttlDefault));
-  return { ...origin.origin, ...canonical, type, name: name.value, ttl, proxied, line: line.line };
+  return { ...origin.origin, ...canonical, type, name: name.value, ttl, proxied, comment: settings.comment ?? null, hasSettings: settings.proxied !== undefined, line: line.line };
 }
-
-/** Which ports are the platform's own is asked when the records are written. */
-const noPorts: ReadonlySet<number> = new Set();
 
 /** Ttl and class may stand in either order before the type. */
 function fieldsOf(tokens: readonly Token[]): Fields | string {
@@ -138,6 +146,7 @@ function known(entries: readonly [string, unknown][]): ZoneFileSettings {
     if (key === 'originProtocol' && (value === 'http' || value === 'https')) settings.originProtocol = value;
     if (key === 'originPort' && typeof value === 'number') settings.originPort = value;
     if (key === 'originPath' && typeof value === 'string') settings.originPath = value;
+    if (key === 'comment' && typeof value === 'string' && value.length <= 500 && isStorable(value)) settings.comment = value;
     if (key === 'originHostHeader' && typeof value === 'string') settings.originHostHeader = value;
   }
   return settings;

@@ -9,13 +9,14 @@ export const ownLine = ';holdfast: ';
 export const ownSettings = ' ; holdfast ';
 
 /** Settings of a record that zone files have no word for. */
-export type ZoneFileSettings = Partial<Pick<ZoneRecord, 'proxied' | 'originProtocol' | 'originPort' | 'originPath' | 'originHostHeader'>>;
+export type ZoneFileSettings = Partial<Pick<ZoneRecord, 'proxied' | 'originProtocol' | 'originPort' | 'originPath' | 'originHostHeader'>> & { comment?: string };
+export type ExportedRecord = ZoneRecord & { comment: string | null };
 
 /**
  * A zone file (RFC 1035 §5) that other servers load as it is, and that imports here as the same records: an apex CNAME, which
- * DNS does not allow, and proxy settings stand in comments.
+ * DNS does not allow, proxy settings and comments stand in comments of the file.
  */
-export function writeZoneFile(head: ZoneFileHead, records: readonly ZoneRecord[]): string {
+export function writeZoneFile(head: ZoneFileHead, records: readonly ExportedRecord[]): string {
   const [primary = head.domain] = head.nameservers;
   const lines = [
     `$ORIGIN ${head.domain}.`,
@@ -27,7 +28,7 @@ export function writeZoneFile(head: ZoneFileHead, records: readonly ZoneRecord[]
   return `${lines.join('\n')}\n`;
 }
 
-function writeRecord(record: ZoneRecord): string {
+function writeRecord(record: ExportedRecord): string {
   const line = `${record.name} ${record.ttl} IN ${record.type} ${rdata(record)}`;
   const settings = settingsOf(record);
   return `${record.name === '@' && record.type === 'CNAME' ? ownLine : ''}${line}${settings ? `${ownSettings}${JSON.stringify(settings)}` : ''}`;
@@ -45,8 +46,7 @@ function rdata(record: ZoneRecord): string {
   }
 }
 
-function settingsOf({ proxied, originProtocol, originPort, originPath, originHostHeader }: ZoneRecord): ZoneFileSettings | null {
-  if (!proxied) return null;
-  const given = { proxied, originProtocol, originPort, originPath, originHostHeader };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+function settingsOf({ proxied, originProtocol, originPort, originPath, originHostHeader, comment }: ExportedRecord): ZoneFileSettings | null {
+  const given = Object.entries({ proxied: proxied || null, originProtocol, originPort, originPath, originHostHeader, comment }).filter(([, value]) => value !== null);
+  return given.length > 0 ? Object.fromEntries(given) : null;
 }

@@ -1,4 +1,4 @@
-import type { Actor } from '../../core/caller';
+import type { Actor, Cause } from '../../core/caller';
 import type { PageKey } from '../../core/cursor';
 import type { Id } from '../../core/ids';
 import { execute, rows, type Db } from '../../db/client';
@@ -122,14 +122,18 @@ export async function markEverLive(tx: Tx, projectId: string, domain: string): P
 export type NewZone = {
   id: Id<'zone'>; orgId: Id<'org'>; projectId: Id<'prj'>; domain: string; unicodeDomain: string; registrable: string; mode: ZoneMode;
   customNameservers: readonly string[]; cnameToken: string | null; serial: number; firstCheckSeconds: number;
+  /** Who makes version 1. */
+  cause: Pick<Cause, 'actor' | 'requestId'>;
 };
 
 /** Errors: `zone_exists` when the project has a live claim on the name. */
 export async function insertZone(tx: Tx, zone: NewZone): Promise<void> {
   try {
-    await execute(tx, `insert into dns_zone (id, org_id, project_id, domain, unicode_domain, registrable, mode, custom_nameservers, cname_token, serial, status_reason, next_check_at)
-      values ($1, $2, $3, $4, $5, $6, $7, $8::text[], $9, $10::bigint, case when $7 = 'external' then 'awaiting_txt' else 'awaiting_nameservers' end, now() + $11::int * interval '1 second')`,
-    zone.id, zone.orgId, zone.projectId, zone.domain, zone.unicodeDomain, zone.registrable, zone.mode, zone.customNameservers, zone.cnameToken, zone.serial, zone.firstCheckSeconds);
+    await execute(tx, `with zone as (insert into dns_zone (id, org_id, project_id, domain, unicode_domain, registrable, mode, custom_nameservers, cname_token, serial, status_reason, next_check_at)
+      values ($1, $2, $3, $4, $5, $6, $7, $8::text[], $9, $10::bigint, case when $7 = 'external' then 'awaiting_txt' else 'awaiting_nameservers' end, now() + $11::int * interval '1 second'))
+      insert into dns_change_set (zone_id, version, serial, actor, request_id, created, updated, deleted, changes) values ($1, 1, $10::bigint, $12::json, $13, 0, 0, 0, '[]')`,
+    zone.id, zone.orgId, zone.projectId, zone.domain, zone.unicodeDomain, zone.registrable, zone.mode, zone.customNameservers, zone.cnameToken, zone.serial, zone.firstCheckSeconds,
+    JSON.stringify(zone.cause.actor), zone.cause.requestId);
   } catch (error) {
     throw violates(error, 'dns_zone_of_project') ? zoneExists(zone.domain) : error;
   }

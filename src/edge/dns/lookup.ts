@@ -23,23 +23,32 @@ const anyAnswer: StoredSet = {
   type: typeNumbers.HINFO, typeName: 'HINFO', ttl: 3600, rdatas: [[Buffer.concat([Buffer.from([7]), Buffer.from('RFC8482'), Buffer.from([0])])]],
 };
 
+/** What was found on the way to an answer, at which name: told to whoever wants to see it. */
+export type Step = 'delegation' | 'name' | 'wildcard' | 'cname' | 'answer' | 'nodata' | 'nxdomain';
+
 /** What a zone says to a question at or below its apex (RFC 1034 §4.3.2, RFC 4592, RFC 2308). */
-export function lookUp(zone: LoadedZone, question: WireName, type: number): Answer {
+export function lookUp(zone: LoadedZone, question: WireName, type: number, note?: (step: Step, name: WireName) => void): Answer {
   const answer: AnswerRecord[] = [];
   let name = question;
   let limitKey = `${zone.domain}/${textName(question)}/${type}`;
   for (let hops = 0; ; hops++) {
     const cut = cutAt(zone, name, type);
+    if (cut) note?.('delegation', cut.name);
     if (cut) return referral(zone, cut, answer);
     const found = findNode(zone, name);
+    if (!found.node) note?.('nxdomain', name);
     if (!found.node) return negative(zone, answer, rcodes.NXDOMAIN);
+    note?.(found.wildcard ? 'wildcard' : 'name', found.wildcard ?? name);
     if (found.wildcard && hops === 0) limitKey = `${zone.domain}/${textName(found.wildcard)}/${type}`;
     const { sets } = found.node;
     const set = type === typeNumbers.ANY && sets.size > 0 ? anyAnswer : sets.get(type);
+    if (set) note?.('answer', name);
     if (set) return { ...positive([...answer, record(name, set)]), limitKey };
     const alias = sets.get(typeNumbers.CNAME);
     const target = alias?.rdatas[0]?.[0];
+    if (!alias || typeof target !== 'string') note?.('nodata', name);
     if (!alias || typeof target !== 'string') return negative(zone, answer, rcodes.NOERROR);
+    note?.('cname', target);
     answer.push(record(name, alias));
     if (!isWithin(target, zone.apex) || hops + 1 >= hopsMax) return { ...positive(answer), limitKey };
     name = target;
