@@ -1,17 +1,14 @@
-import { hostname } from 'node:os';
+import cluster from 'node:cluster';
 import { resolve } from 'node:path';
+import { storeUsage } from './billing/service';
 import { loadConfig, type Config } from './config';
-import { parseAddress } from './core/listen';
+import { createLog } from './core/log';
 import { serveMetrics, type Readiness } from './core/metrics-server';
 import { announceReady, onShutdown, runProcess } from './core/process';
 import { migrate } from './db/migrate';
+import { inTransaction } from './db/transaction';
 import { openCore, type CoreDeps } from './deps';
-import { platformOf } from './dns/rules/platform';
-import { platformTransferKeys } from './dns/rules/transfer-key';
-import { wireName } from './dns/rules/wire/name';
-import type { TsigKey } from './dns/rules/wire/tsig';
-import { DatabaseFeed } from './edge/dns/database-feed';
-import { startDnsServer } from './edge/dns/server';
+import { runDnsWorkerRole, startDnsRole } from './edge/dns/role';
 import { startPostgresGateway } from './edge/postgres/gateway/gateway';
 import { gatewayOptions } from './edge/postgres/gateway/options';
 import { startPostgresHost } from './edge/postgres/host/host';
@@ -39,13 +36,8 @@ const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Runnin
     };
   },
   async dns({ config, db, listener, log }) {
-    const listen = config.DNS_LISTEN.map(parseAddress);
-    const platform = platformOf(config);
-    const feed = new DatabaseFeed({ db, listener, platform, serverId: `${hostname()}/${config.DNS_LISTEN.join(',')}`, addresses: config.DNS_LISTEN, pollMs: config.DNS_POLL_MS, log });
-    const server = await startDnsServer({
-      listen, feed, rateLimit: { perSecond: config.DNS_RRL_PER_SECOND, exempt: config.DNS_RRL_EXEMPT }, transfer: { keys: transferKeysOf(config), allow: config.DNS_AXFR_ALLOW }, notify: config.DNS_NOTIFY_TARGETS, nowMs: Date.now, log,
-    });
-    return { facts: { dns: server.addresses }, ready: () => ({ ok: true, zones: server.versions().length }), stop: () => server.close() };
+    const dns = await startDnsRole({ config, db, listener, log, storeUsage: (facts) => inTransaction(db, (tx) => storeUsage(tx, facts)) });
+    return { facts: { dns: dns.addresses }, ready: () => ({ ok: true, zones: dns.zones() }), stop: dns.stop };
   },
   async postgres(core) {
     const gateway = await startPostgresGateway(gatewayOptions(core.config, { ...core, registry: core.metrics.registry }));
@@ -53,23 +45,15 @@ const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Runnin
   },
 };
 
-/** Ours, which sync reads zones with, and those the operator gave to secondaries. */
-function transferKeysOf(config: Config): TsigKey[] {
-  return [...platformTransferKeys(config.HOLDFAST_MASTER_KEY), ...config.DNS_AXFR_KEYS.map(({ name, secret }) => ({ name: wireName(name), secret: Buffer.from(secret, 'base64') }))];
-}
-
 async function main(config: Config): Promise<void> {
+  if (cluster.isWorker) return runDnsWorkerRole(config, createLog('edge-dns-worker', config.LOG_LEVEL));
   const roles = config.EDGE_SERVES.filter((role) => starters[role]);
   const core = openCore(config, `edge-${roles.join('-')}`);
   await migrate(config.DATABASE_URL, resolve('prisma/migrations'))
     .catch((error: unknown) => core.log.warn({ err: error }, 'the database could not be migrated; the edge starts with what it has'));
   const running = new Map<Role, Running>();
-  for (const role of roles) {
-    const started = await starters[role]?.(core);
-    if (started) running.set(role, started);
-  }
   const readiness = (): Readiness => {
-    const states = Object.fromEntries([...running].map(([role, part]) => [role, part.ready()]));
+    const states = Object.fromEntries(roles.map((role) => [role, running.get(role)?.ready() ?? { ok: false }]));
     return { ok: Object.values(states).every((state) => state.ok), ...states };
   };
   const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, readiness);
@@ -78,6 +62,11 @@ async function main(config: Config): Promise<void> {
     await Promise.all([metrics.close(), core.listener.close()]);
     await core.db.close();
   });
+  // At once: one that waits for the database keeps no other from serving.
+  await Promise.all(roles.map(async (role) => {
+    const started = await starters[role]?.(core);
+    if (started) running.set(role, started);
+  }));
   const facts = Object.fromEntries([...running.values()].flatMap((part) => Object.entries(part.facts)));
   core.log.info({ roles, metrics: metrics.address, ...facts }, 'the edge serves');
   announceReady({ metrics: metrics.address, ...facts });

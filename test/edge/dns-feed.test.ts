@@ -71,10 +71,11 @@ test('of two servers of one name the one that leaves takes nothing from the othe
   const [old, fresh] = [feed(), feed()];
   await old.start(() => 'applied');
   await fresh.start(() => 'applied');
-  await old.stop();
   const { prisma } = db;
-  const acks = await prisma.$queryRawUnsafe<unknown[]>(`select 1 from dns_ack where server_id = 'rolling' and zone_id = $1`, id);
-  expect(acks).toHaveLength(1);
+  const acks = () => prisma.$queryRawUnsafe<unknown[]>(`select 1 from dns_ack where server_id = 'rolling' and zone_id = $1`, id);
+  await until(async () => (await acks()).length === 1);
+  await old.stop();
+  expect(await acks()).toHaveLength(1);
   await fresh.stop();
   expect(await prisma.$queryRawUnsafe<unknown[]>(`select 1 from dns_server where id = 'rolling'`)).toEqual([]);
   await listener.close();

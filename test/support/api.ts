@@ -22,7 +22,7 @@ export interface Api {
 }
 
 /** The API as its process composes it, with every route, on a database of its own. Temporal does not answer: accepted work waits. `env`: also what is known only then. */
-export function withApi(env: Record<string, string> | (() => Record<string, string>) = {}): Api {
+export function withApi(env: Record<string, string> | ((databaseUrl: string) => Record<string, string> | Promise<Record<string, string>>) = {}): Api {
   const test = withDatabase();
   const logLines: string[] = [];
   let made: { deps: AppDeps; served: Awaited<ReturnType<typeof serveApp>>; tenant: Tenant; foreign: Tenant } | undefined;
@@ -31,7 +31,7 @@ export function withApi(env: Record<string, string> | (() => Record<string, stri
     return made;
   };
   beforeAll(async () => {
-    const config = testConfig(test.url, { LOG_LEVEL: 'debug', PG_DATA_DIR: join(tmpdir(), 'holdfast-test-none'), ...(typeof env === 'function' ? env() : env) });
+    const config = testConfig(test.url, { LOG_LEVEL: 'debug', PG_DATA_DIR: join(tmpdir(), 'holdfast-test-none'), ...(typeof env === 'function' ? await env(test.url) : env) });
     const core = { ...openCore({ ...config, LOG_LEVEL: 'fatal' }, 'test'), log: createLog('api', 'debug', { write: (line) => void logLines.push(line) }) };
     const deps = openApi(core);
     await ensureCatalogue(core.db, config);

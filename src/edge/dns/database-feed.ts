@@ -70,7 +70,6 @@ export class DatabaseFeed implements ZoneFeed {
     const { db, listener, serverId, addresses, pollMs } = this.options;
     this.startedAt = await registerServer(db.prisma, serverId, addresses);
     await this.loadAll();
-    await this.sendAcks();
     if (this.stopped) return;
     this.ends.push(listener.listen('dns_zone', (payload) => this.heard(payload)));
     this.every(pollMs, () => this.catchUp());
@@ -113,7 +112,7 @@ export class DatabaseFeed implements ZoneFeed {
   }
 
   private recall(changes: ZoneChangeSet): void {
-    this.apply(changes);
+    if (this.apply(changes) !== 'applied') return;
     if (changes.zoneId) this.known.set(changes.zoneId, { zoneId: changes.zoneId, version: changes.version, domain: changes.domain });
     else this.platformZones.recall(changes.version);
   }

@@ -15,6 +15,15 @@ export class QueryCounts {
     return counter;
   }
 
+  /** Counts that another process of the server has taken. */
+  add(taken: readonly { zoneId: ZoneId; queries: number }[]): void {
+    for (const { zoneId, queries } of taken) {
+      const counter = this.counters.get(zoneId) ?? { queries: 0, loaded: false };
+      counter.queries += queries;
+      this.counters.set(zoneId, counter);
+    }
+  }
+
   /** Counts since the last call; taken every minute they are the counts per zone and minute. */
   take(): { zoneId: ZoneId; queries: number }[] {
     const taken: { zoneId: ZoneId; queries: number }[] = [];

@@ -5,9 +5,11 @@ import type { TsigKey } from '../../dns/rules/wire/tsig';
 import { NotifySender, type NotifyTarget } from './notify-sender';
 import { addressList, isListed, RateLimiter, type RateRules } from './rate-limit';
 import { Responder, type TransferRequest } from './responder';
+import { SnapshotWriter } from './snapshot-file';
 import { ConnectionCount, listenTcp } from './tcp-listener';
 import { transferMessages } from './transfer';
 import { listenUdp } from './udp-listener';
+import { WorkerPool } from './worker-pool';
 import { ZoneStore } from './zone-store';
 
 export type DnsServerOptions = {
@@ -18,6 +20,12 @@ export type DnsServerOptions = {
   /** Who may transfer zones: holders of a key, and addresses without one. */
   transfer: { keys: readonly TsigKey[]; allow: readonly string[] };
   notify: readonly NotifyTarget[];
+  /** Processes that answer; one is this one itself. */
+  workers?: number;
+  /** Where the zones are kept for a start without the database. */
+  snapshotFile?: string | undefined;
+  /** This process takes connections for so many. */
+  connectionShare?: number;
   nowMs: () => number;
   log: Log;
 };
@@ -32,32 +40,59 @@ export type DnsServer = {
   close(): Promise<void>;
 };
 
-/** Loads every zone of the feed, then binds: a server that answers has all it should have. */
+/** Loads every zone of the feed, then binds: a server that answers has all it should have. What is acknowledged is answered. */
 export async function startDnsServer(options: DnsServerOptions): Promise<DnsServer> {
   const { feed, log } = options;
   const store = new ZoneStore();
   const notifier = new NotifySender(options.notify, log);
+  const pool = (options.workers ?? 1) > 1 ? new WorkerPool(store, log) : null;
+  let serves: () => void = () => undefined;
+  const serving = new Promise<void>((resolve) => {
+    serves = resolve;
+  });
   let loaded = false;
   await feed.start((changes) => {
     const outcome = applied(store, changes, log);
-    if (loaded && outcome === 'applied' && changes.kind !== 'remove') notifier.announce(changes.domain);
+    if (outcome !== 'applied') return outcome;
+    pool?.broadcast(changes);
+    if (loaded && changes.kind !== 'remove') notifier.announce(changes.domain);
     return outcome;
-  });
+  }, () => serving.then(() => pool?.settled()));
   loaded = true;
-  const bound = await bindAll(options, store).catch(async (error: unknown) => {
+  const front = await (pool ? serveByWorkers(pool, options.workers ?? 1) : serveHere(options, store)).catch(async (error: unknown) => {
     await feed.stop();
     throw error;
   });
+  serves();
+  const snapshots = options.snapshotFile === undefined ? null : new SnapshotWriter(options.snapshotFile, store, log);
+  void snapshots?.write();
   return {
-    addresses: bound.map(({ host, port }) => ({ host, port })),
+    addresses: front.addresses,
     versions: () => [...store.all()].map(({ domain, zoneId, version, serial }) => ({ domain, zoneId, version, serial })),
     takeCounts: () => store.counts.take(),
     close: async () => {
       await feed.stop();
       notifier.close();
-      await Promise.all(bound.map(({ close }) => close()));
+      await front.close();
+      await snapshots?.close();
     },
   };
+}
+
+type Front = { addresses: DnsServer['addresses']; close(): Promise<void> };
+
+async function serveHere(options: DnsServerOptions, store: ZoneStore): Promise<Front> {
+  const bound = await bindAll(options, store);
+  return { addresses: bound.map(({ host, port }) => ({ host, port })), close: async () => void (await Promise.all(bound.map(({ close }) => close()))) };
+}
+
+async function serveByWorkers(pool: WorkerPool, count: number): Promise<Front> {
+  try {
+    return { addresses: await pool.start(count), close: () => pool.close() };
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
 }
 
 type Bound = { host: string; port: number; close(): Promise<void> };
@@ -69,7 +104,7 @@ async function bindAll(options: DnsServerOptions, store: ZoneStore): Promise<Bou
   const responder = new Responder(store, { keyOf: (name) => keys.get(name), nowSeconds: () => Math.floor(nowMs() / 1000), onFault });
   const limiter = new RateLimiter(options.rateLimit, nowMs);
   const service = { responder, transfer: transferFrom(store, options.transfer.allow), onFault };
-  const connections = new ConnectionCount();
+  const connections = new ConnectionCount(options.connectionShare);
   const bound: Bound[] = [];
   try {
     for (const at of options.listen) bound.push(await bind(at, { udp: { responder, limiter, log }, tcp: { service, connections, log } }));

@@ -7,15 +7,22 @@ const perAddressMax = 100;
 
 export type TcpListener = { port: number; close(): Promise<void> };
 
-/** Connections of a whole server, however many addresses it listens on. */
+/** Connections of a whole server, however many addresses it listens on; `of` processes share what it may have. */
 export class ConnectionCount {
   private total = 0;
   private readonly byAddress = new Map<string, number>();
+  private readonly max: number;
+  private readonly perAddressMax: number;
+
+  constructor(of = 1) {
+    this.max = Math.ceil(connectionsMax / of);
+    this.perAddressMax = Math.ceil(perAddressMax / of);
+  }
 
   /** Counts one in; false when there is no room for it. */
   enter(address: string): boolean {
     const here = this.byAddress.get(address) ?? 0;
-    if (this.total >= connectionsMax || here >= perAddressMax) return false;
+    if (this.total >= this.max || here >= this.perAddressMax) return false;
     this.total++;
     this.byAddress.set(address, here + 1);
     return true;

@@ -56,6 +56,8 @@ export class LoadedZone {
 /** All zones a server answers for. */
 export class ZoneStore {
   readonly counts = new QueryCounts();
+  /** Goes up with everything that is applied. */
+  changes = 0;
   private readonly zones = new Map<WireName, LoadedZone>();
 
   all(): Iterable<LoadedZone> {
@@ -87,6 +89,7 @@ export class ZoneStore {
     const sets = changes.replace.map((set) => ({ name: insideName(set.name, apex), set: storedSet(set) }));
     if (changes.kind === 'full') this.load(changes, apex, sets);
     else if (sameZone) step(sameZone, changes, sets);
+    this.changes++;
     return 'applied';
   }
 
@@ -105,6 +108,7 @@ export class ZoneStore {
   private remove(apex: WireName, present: LoadedZone | undefined): ApplyOutcome {
     if (!present) return 'stale';
     this.zones.delete(apex);
+    this.changes++;
     retire(present);
     this.outdateAncestors(apex);
     return 'applied';
