@@ -88,7 +88,8 @@ export function nextCheckDelayMs(facts: LadderFacts): number {
   if (facts.result === 'inconclusive' && facts.inconclusives <= 3) return 5 * minuteMs;
   if (facts.status === 'pending') return pendingDelayMs(facts.attempt, facts.now.getTime() - facts.startedAt.getTime());
   if (facts.failures === 0) return Math.round(12 * hourMs * (0.9 + 0.2 * facts.random));
-  return facts.failures <= 3 ? 15 * minuteMs : hourMs;
+  const tries = facts.failures + (facts.result === 'inconclusive' ? facts.inconclusives - 3 : 0);
+  return tries <= 3 ? 15 * minuteMs : hourMs;
 }
 
 /** The first wait of a new ladder. */
