@@ -1,15 +1,17 @@
 import { createDnsActivities, type DnsActivityDeps } from './dns';
 import { createIdentityActivities, type IdentityActivityDeps } from './identity';
+import { createMailActivities, type MailActivityDeps } from './mail';
 import { createPostgresActivities, type PostgresActivityDeps } from './postgres';
 import { createSystemActivities, type SystemActivityDeps } from './system';
 
-export type ActivityDeps = SystemActivityDeps & IdentityActivityDeps & PostgresActivityDeps & DnsActivityDeps;
+export type ActivityDeps = SystemActivityDeps & IdentityActivityDeps & PostgresActivityDeps & DnsActivityDeps & MailActivityDeps;
 
 /** Every activity of every product; a worker registers them all, its queues decide which it is asked for. Names are public. */
 export function createActivities(deps: ActivityDeps) {
   return {
     ...createDnsActivities(deps),
     ...createIdentityActivities(deps),
+    ...createMailActivities(deps),
     ...createPostgresActivities(deps),
     ...createSystemActivities(deps),
   };

@@ -42,6 +42,8 @@ import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
 import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
 import { postgresReconcileRule } from './postgres/reconcile';
 import { countServices, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
+import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
+import { changePlan as changeMailPlan, countServices as countMailServices, requestDeletion as requestMailDeletion } from './mail/service';
 import { createCancelRun, type CancelRun } from './temporal/cancel';
 import { openTemporal, type Temporal } from './temporal/connection';
 import { scheduleIds, workflowIds } from './temporal/ids';
@@ -93,7 +95,7 @@ export function openApi(core: CoreDeps): AppDeps {
   return {
     ...core, engine, temporal, mailDispatcher, productDeletions: productDeletionsOf(config), appendAudit,
     startAccountMail: (mailId) => mailDispatcher.start(mailId),
-    changePlan: {},
+    changePlan: { mail: changeMailPlan },
     billingProvider: billingProviderOf(core),
     publicGateway: publicGatewayOf(core),
     dnsPlatform: platformOf(config),
@@ -149,7 +151,7 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     mailTransports: mailTransportsOf(core),
     cancelRun: createCancelRun(temporal),
     alerts: createAlerts({ appendAudit, metrics, log }),
-    reconcileRules: [postgresReconcileRule, dnsReconcileRule],
+    reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule],
     postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),
     postgresCustomer: pgCustomer,
     publicGateway: publicGatewayOf(core),
@@ -163,6 +165,7 @@ function productDeletionsOf(config: Config): readonly ProductDeletion[] {
   const dns = { config, dnsPlatform: platformOf(config) };
   return [
     { kind: 'postgres_service', requestDeletion: requestPostgresDeletion, countLive: countServices },
+    { kind: 'mail_service', requestDeletion: requestMailDeletion, countLive: countMailServices },
     { kind: 'dns_zone', requestDeletion: (tx, projectId) => requestDnsDeletion(tx, dns, projectId), countLive: countZones },
   ];
 }
@@ -214,6 +217,7 @@ export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.reconcile, workflow: 'reconcile', queue: 'system', product: 'system', every: '5 minutes', summary: 'Find accepted work without a run, and missed deadlines', atStart: true },
   { id: scheduleIds.expireIdentity, workflow: 'expireIdentity', queue: 'system', product: 'identity', every: '1 hour', summary: 'Drop ended sessions, tokens and reservations' },
   { id: scheduleIds.verifyAudit, workflow: 'verifyAudit', queue: 'system', product: 'identity', every: '1 day', summary: 'Check what the audit chains have gained' },
+  { id: scheduleIds.recheckDomains, workflow: 'recheckMailDomains', queue: 'mail', product: 'mail', every: '15 minutes', summary: 'Check verified sender domains again' },
   { id: scheduleIds.postgresLifecycle, workflow: 'advancePostgresLifecycle', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Purge deleted Postgres services after their time to come back' },
   { id: scheduleIds.postgresObserve, workflow: 'observePostgres', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Ask every Postgres server for its size and state' },
   { id: scheduleIds.dnsRetention, workflow: 'retainDns', queue: 'dns', product: 'dns', every: '1 day', summary: 'Drop deleted DNS records and change sets after their time' },

@@ -2,11 +2,12 @@ import { readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigError, loadSupervisorConfig } from './config';
 import { createLog } from './core/log';
-import { openDatabase } from './db/client';
 import { claimAddresses, formatAddress, type Addresses } from './dev/addresses';
 import { describe, welcome, writeDevFile, type Demo } from './dev/announcement';
 import { claimFile } from './dev/claims';
-import { ensureDemoKey, hostDemoZone } from './dev/demo';
+import { hostDemoZone } from './dev/demo';
+import { askAsDemoOwner } from './dev/demo-api';
+import { ensureDemoMail } from './dev/demo-mail';
 import { keepDemo, openInstallation, type Installation } from './dev/installation';
 import { endLeftovers, recordProcesses } from './dev/leftovers';
 import { PortClaims } from './dev/ports';
@@ -29,7 +30,7 @@ async function main(): Promise<void> {
   await endLeftovers(processFile, say);
   const addresses = await claimAddresses(config, claims, children.map(({ name }) => name), say);
   const login = await keepDemo(installation.dir, { email: config.DEMO_OWNER_EMAIL, password: config.DEMO_OWNER_PASSWORD });
-  let demo: Demo = { ...login, orgSlug: 'demo', projectSlug: 'default', dnsApiKey: null };
+  let demo: Demo = { ...login, orgSlug: 'demo', projectSlug: 'default', mailServiceId: null, mailDomain: null, mailApiKey: null, dnsApiKey: null };
 
   let ready = false;
   const publish = serially(async () => {
@@ -48,8 +49,8 @@ async function main(): Promise<void> {
     await own.release();
   });
   try {
-    const { databaseUrl } = await system.start();
-    demo = await prepareDemo(databaseUrl, { addresses, installation, demo, say });
+    await system.start();
+    demo = await prepareDemo({ addresses, installation, demo, say });
     ready = true;
     await publish();
     announce(addresses, config.TEMPORAL_ADDRESS === undefined, demo, system);
@@ -59,16 +60,16 @@ async function main(): Promise<void> {
 }
 
 /** What the demo project begins with. A demo that was changed or deleted is its owner's matter: the platform runs without. */
-async function prepareDemo(databaseUrl: string, { addresses, installation, demo, say }: { addresses: Addresses; installation: Installation; demo: Demo; say: (text: string) => void }): Promise<Demo> {
-  const database = openDatabase({ url: databaseUrl, max: 1, process: 'supervisor', log: createLog('supervisor', 'fatal') });
-  const tried = <T>(what: string, work: Promise<T>): Promise<T | null> => work.catch((error: unknown) => {
+async function prepareDemo({ addresses, installation, demo, say }: { addresses: Addresses; installation: Installation; demo: Demo; say: (text: string) => void }): Promise<Demo> {
+  const tried = <T>(what: string, work: () => Promise<T>): Promise<T | null> => work().catch((error: unknown) => {
     say(`${what} is not there yet (${messageOf(error)}); the next start tries again.`);
     return null;
   });
-  if (addresses.registry) await tried('The demo zone', step('Hosting the demo zone', () => hostDemoZone(`http://${formatAddress(addresses.api)}`, installation.dir, demo)));
-  const dnsApiKey = await tried("The demo project's API key", ensureDemoKey(database, installation.dir, demo));
-  await database.close();
-  return { ...demo, dnsApiKey };
+  const ask = await tried('The demo project', () => askAsDemoOwner(`http://${formatAddress(addresses.api)}`, demo));
+  if (!ask) return demo;
+  if (addresses.registry) await tried('The demo zone', () => step('Hosting the demo zone', () => hostDemoZone(ask, installation.dir)));
+  const mail = await tried('The demo mail service', () => step('Preparing the demo mail service', () => ensureDemoMail(ask, installation.dir)));
+  return { ...demo, ...mail };
 }
 
 function announce(addresses: Addresses, temporalIsOurs: boolean, demo: Demo, system: System): void {

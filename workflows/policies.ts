@@ -67,3 +67,18 @@ export const retaining: ActivityOptions = {
 export const publishing: ActivityOptions = {
   startToCloseTimeout: '30s', scheduleToCloseTimeout: '1h', heartbeatTimeout: '10s', retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '2m' }, cancellationType,
 };
+
+/** Checks of a sender domain: not verified yet is a result; what fails is tried for an hour. */
+export const domainChecking: ActivityOptions = {
+  startToCloseTimeout: '30s', scheduleToCloseTimeout: '1h', retry: { initialInterval: '2s', backoffCoefficient: 2, maximumInterval: '5m' }, cancellationType,
+};
+
+/** Many of them, from a schedule: heartbeats with every few, and is over before the next run. */
+export const rechecking: ActivityOptions = {
+  startToCloseTimeout: '5m', scheduleToCloseTimeout: '10m', heartbeatTimeout: '30s', retry: { initialInterval: '2s', backoffCoefficient: 2, maximumInterval: '5m' }, cancellationType,
+};
+
+/** Forward only through pages of mail, heartbeats with each; tried without end. */
+export const paging: ActivityOptions = {
+  startToCloseTimeout: '5m', heartbeatTimeout: '30s', retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5m' }, cancellationType,
+};

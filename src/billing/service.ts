@@ -11,6 +11,8 @@
  *   closeOrganization(tx, orgId, at): Promise<void>
  *   storeUsage(tx, facts): Promise<{ stored, repeated, conflicts, rejected }>
  *   setTimeZone(tx, orgId, timeZone): Promise<void>            identity, when the organisation's zone changes
+ *   periodAt(db, orgId, at): Promise<{ key, start, end }>      the billing month of an instant
+ *   allowance(db, resourceId, metric): Promise<{ included, overage } | null>   what a plan includes; null without a subscription
  *   limit(db, { orgId, resourceId?, plan? }, resource): Promise<number | null>     null: no limit
  *   limits(db, { orgId, resourceId?, plan? }, product): Promise<Record<string, number>>
  *   planAllowing(db, resource, used): Promise<string | null>   for `upgradeTo` of a limit the product counts itself
@@ -30,11 +32,11 @@ import type { Database, Db } from '../db/client';
 import type { Tx } from '../db/transaction';
 import type { BillingProvider } from './ports';
 import { counterName, isPerPlan, productOf, refusalOf, startsAtCreation, trialDaysMax } from './rules';
-import type { Product } from './schemas';
+import type { Metric, Product } from './schemas';
 import type { OperationRow } from '../operations/store';
 import { requireSpend } from './spend';
 import { restrictedAccounts } from './state';
-import { databaseNow, writeTimeZone } from './store/accounts';
+import { databaseNow, ensurePeriod, writeTimeZone, type PeriodRow } from './store/accounts';
 import { claim, findLimits, findUpgrade, giveBack, judge, readUsed, type Counter, type Grounds, type PlanChoice } from './store/quotas';
 import * as store from './store/subscriptions';
 import { insertUsage, rebuildBuckets, type Ingested, type UsageFact } from './store/usage';
@@ -47,6 +49,7 @@ import type { NewSubscription, SubscriptionRow } from './store/subscriptions';
  */
 export type ChangePlan = (tx: Tx, change: { resourceId: string; plan: string; cause: Cause }) => Promise<OperationRow>;
 
+export { databaseNow } from './store/accounts';
 export type { UsageFact };
 
 /** What billing's routes are given; deps.ts provides it. */
@@ -184,6 +187,16 @@ export async function storeUsage(tx: Tx, facts: readonly UsageFact[]): Promise<I
 /** Billing months follow the zone from the next one on; the present one keeps its end. */
 export function setTimeZone(tx: Tx, orgId: string, timeZone: string): Promise<void> {
   return writeTimeZone(tx, orgId, timeZone);
+}
+
+/** The billing month an instant falls into. */
+export function periodAt(db: Db, orgId: string, at: Date): Promise<PeriodRow> {
+  return ensurePeriod(db, orgId, at);
+}
+
+/** How much of a metric the resource's plan includes, and whether more may be used and paid for; null without a subscription. */
+export function allowance(db: Db, resourceId: string, metric: Metric): Promise<{ included: number; overage: boolean } | null> {
+  return store.findAllowance(db, resourceId, metric);
 }
 
 export type LimitScope = { orgId: string; resourceId?: string | undefined; plan?: string | undefined };

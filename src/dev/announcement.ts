@@ -22,7 +22,11 @@ export interface Demo {
   readonly password: string;
   readonly orgSlug: string;
   readonly projectSlug: string;
-  /** Reads the project's zones and records; null when the project is gone. */
+  /** What the project sends mail with, and a key that reads its zones and records; null when the project is gone. */
+  readonly mailServiceId: string | null;
+  readonly mailDomain: string | null;
+  /** mode test: what it sends is captured. */
+  readonly mailApiKey: string | null;
   readonly dnsApiKey: string | null;
 }
 

@@ -1,10 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { KeyCaller, Scope } from '../core/caller';
+import type { KeyCaller } from '../core/caller';
 import { AppError } from '../core/errors';
-import { newId, type Id } from '../core/ids';
 import { digest } from '../core/secrets';
-import { execute, prepared, type Database, type Db } from '../db/client';
+import { prepared, type Database } from '../db/client';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const form = /^hf_(?:live|test)_[0-9A-Za-z]{46}$/;
@@ -19,23 +18,6 @@ export function newApiKey(mode: 'live' | 'test'): { key: string; digest: string;
 /** Whether the text can be a key at all; asked before the database is. */
 export function isApiKey(text: string): boolean {
   return form.test(text) && checksum(text.slice(0, -6)) === text.slice(-6);
-}
-
-export type NewApiKey = {
-  /** The mail service it belongs to. */
-  serviceId: string; orgId: Id<'org'>; projectId: Id<'prj'>; name: string; mode: 'live' | 'test'; scopes: readonly Scope[];
-  /** Empty: all of the service. */
-  allowedDomains?: readonly string[]; expiresAt?: Date | null; createdBy: string;
-};
-
-/** The key exists; its value is told here and never again. The caller's transaction writes the audit row. */
-export async function createApiKey(db: Db, wish: NewApiKey): Promise<{ id: Id<'key'>; key: string }> {
-  const id = newId('key');
-  const { key, digest: hashed, prefix, last4 } = newApiKey(wish.mode);
-  await execute(db, `insert into api_key (id, service_id, org_id, project_id, name, mode, prefix, last4, digest, scopes, allowed_domains, expires_at, created_by)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text[], $11::text[], $12::timestamptz, $13)`,
-  id, wish.serviceId, wish.orgId, wish.projectId, wish.name, wish.mode, prefix, last4, hashed, [...wish.scopes], [...wish.allowedDomains ?? []], wish.expiresAt ?? null, wish.createdBy);
-  return { id, key };
 }
 
 const statement = `

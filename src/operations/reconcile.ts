@@ -61,13 +61,17 @@ export async function reconcile(deps: ReconcileDeps): Promise<{ restarted: numbe
   }
 }
 
+/** Work that waits for the customer: their DNS. */
+const patientKinds = ['mail.verify_domain'];
+
 /** Work without a deadline of its own row: an hour is more than any of it should take. */
 const longOpenOperations: ReconcileRule = {
   name: 'operation',
   findOverdue: async (db, limit) => {
     const found = await rows<Omit<OverdueWork, 'target'> & { id: string }>(db, `
       select org_id as "orgId", project_id as "projectId", id, state as status, created_at + interval '1 hour' as "deadlineAt" from operation
-      where workflow is not null and state in ('pending', 'running') and created_at < now() - interval '1 hour' order by created_at limit $1::int`, limit);
+      where workflow is not null and state in ('pending', 'running') and created_at < now() - interval '1 hour' and kind <> all($2::text[])
+      order by created_at limit $1::int`, limit, patientKinds);
     return found.map(({ id, ...work }) => ({ ...work, target: { type: 'operation', id } }));
   },
 };

@@ -7,6 +7,8 @@ export const workflowIds = {
   deleteOrganization: (orgId: string) => `identity-delete-org/${orgId}`,
   verifyZone: (zoneId: string) => `dns-verify/${zoneId}`,
   syncZone: (zoneId: string) => `dns-sync/${zoneId}`,
+  verifyDomain: (domainId: string) => `mail-verify/${domainId}`,
+  deleteMailService: (mailServiceId: string) => `mail-delete-service/${mailServiceId}`,
   purgeZone: (zoneId: string) => `dns-purge/${zoneId}`,
 } as const;
 
@@ -15,6 +17,7 @@ export const scheduleIds = {
   reconcile: 'system-reconcile',
   expireIdentity: 'identity-expire-identity',
   verifyAudit: 'identity-verify-audit',
+  recheckDomains: 'mail-recheck-domains',
   postgresLifecycle: 'postgres-lifecycle',
   postgresObserve: 'postgres-observe',
   dnsRetention: 'dns-retention',

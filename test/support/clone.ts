@@ -19,7 +19,7 @@ const devFile = z.object({
   smtp: z.null(),
   captureUrl: z.null(),
   processes: z.array(z.object({ name: z.string(), pid: z.number() })),
-  demo: z.object({ email: z.string(), password: z.string(), orgSlug: z.string(), projectSlug: z.string(), dnsApiKey: z.string() }),
+  demo: z.object({ email: z.string(), password: z.string(), orgSlug: z.string(), projectSlug: z.string(), mailServiceId: z.string(), mailDomain: z.string(), mailApiKey: z.string(), dnsApiKey: z.string() }),
 });
 export type DevFile = z.infer<typeof devFile>;
 

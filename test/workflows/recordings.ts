@@ -26,6 +26,8 @@ const projectDeletion = { requestProductDeletions: done, awaitProductsGone: done
 const orgDeletion = { requestProjectDeletions: done, awaitProjectsGone: done, closeOrganizationBilling: done, recordBillingFailure: done, markOrganizationDeleted: done };
 
 const zoneRun = { zoneId: 'zone_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
+const domainRun = { domainId: 'dom_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
+const mailServiceRun = { mailServiceId: 'mls_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
 /** Answers with each value in turn, then the last again. */
 const inTurn = (...values: unknown[]) => async () => (values.length > 1 ? values.shift() : values[0]);
 
@@ -56,6 +58,10 @@ export const recordings: readonly Recording[] = [
   { workflow: 'purgeZone', variant: 'purged', input: zoneRun, activities: { ensureZoneRemoved: done, markZonePurged: done } },
   { workflow: 'purgeZone', variant: 'refused', input: zoneRun, activities: { ensureZoneRemoved: refused, markZonePurged: done } },
   { workflow: 'retainDns', variant: 'done', activities: { purgeDnsHistory: async () => ({ records: 3, changeSets: 2, trimmedZones: 1 }) } },
+  { workflow: 'verifyDomain', variant: 'verified', input: domainRun, activities: { ensureDomainChecked: inTurn({ delayMs: 20, status: 'pending' }, { delayMs: null, status: 'verified' }) } },
+  { workflow: 'verifyDomain', variant: 'deleted', input: domainRun, activities: { ensureDomainChecked: async () => ({ delayMs: null, status: null }) } },
+  { workflow: 'deleteMailService', variant: 'removed', input: mailServiceRun, activities: { cancelServiceMessages: done, removeServiceDomains: done, purgeServiceContent: done, markServiceRemoved: done } },
+  { workflow: 'recheckMailDomains', variant: 'checked', activities: { recheckDueDomains: async () => ({ checked: 2 }) } },
   { workflow: 'syncZone', variant: 'given-up', input: zoneRun, activities: { ensureZonePublished: refused, markSyncFailed: done } },
 ];
 

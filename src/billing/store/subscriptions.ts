@@ -143,3 +143,10 @@ export async function findSubscription(db: Db, scope: { orgId: string; projectId
     where s.id = $1 and s.org_id = $2 and ($3::text is null or s.project_id = $3 or s.project_id is null)`, id, scope.orgId, scope.projectId);
   return row ?? null;
 }
+
+/** What the plan of the resource's live subscription includes of a metric. */
+export async function findAllowance(db: Db, resourceId: string, metric: string): Promise<{ included: number; overage: boolean } | null> {
+  const [row] = await rows<{ included: number; overage: boolean }>(db, `select coalesce((p.included->>$2::text)::float8, 0) as included, s.overage
+    from subscription s join plan p on p.product = s.product and p.code = s.plan and p.version = s.plan_version where s.resource_id = $1 and s.status <> 'canceled'`, resourceId, metric);
+  return row ?? null;
+}

@@ -1,7 +1,9 @@
-import type { Operation } from '../../http/operation';
-import type { MailDeps } from '../deps';
+import { domainOperations } from './domains';
+import { keyOperations } from './keys';
+import { serviceOperations } from './services';
+import { suppressionOperations } from './suppressions';
 
 export type { MailDeps } from '../deps';
 
 /** Operations of mail; http/routes.ts adds them to the one list. One file per noun beside this one. */
-export const mailOperations: readonly Operation<MailDeps>[] = [];
+export const mailOperations = [...serviceOperations, ...domainOperations, ...keyOperations, ...suppressionOperations];
