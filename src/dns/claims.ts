@@ -10,9 +10,10 @@ import { bumpWhole } from './versions';
 
 /**
  * Who is answered under a registrable domain follows from the claims as they are in this transaction (contract dns.md
- * §2.3). Called by everything that creates, deletes, restores or moves a zone or writes NS records.
+ * §2.3). Called by everything that creates, deletes, restores or moves a zone or writes NS records. `changing`: the zone whose
+ * new version is written in this transaction in any case; every other whose answers begin or end gets one here.
  */
-export async function settleClaims(tx: Tx, platform: Platform, registrable: string): Promise<void> {
+export async function settleClaims(tx: Tx, platform: Platform, registrable: string, changing: string | null = null): Promise<void> {
   await lockClaims(tx, registrable);
   const claims = (await listClaims(tx, registrable)).map((claim) => ({ ...claim, nameservers: [...nameserversOf(platform, claim), ...tokenNames(platform, claim.token)] }));
   const everLive = await listEverLive(tx, [...new Set(claims.map(({ domain }) => domain))]);
@@ -21,7 +22,7 @@ export async function settleClaims(tx: Tx, platform: Platform, registrable: stri
   const beginning = claims.filter((claim) => !claim.served && served.has(claim.zoneId)).map(({ zoneId }) => zoneId);
   await writeServed(tx, ending, false);
   await writeServed(tx, beginning, true);
-  for (const zoneId of [...ending, ...beginning]) {
+  for (const zoneId of [...ending, ...beginning].filter((id) => id !== changing)) {
     const zone = await loadZone(tx, zoneId);
     if (zone) await bumpWhole(tx, zone);
   }

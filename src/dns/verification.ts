@@ -106,7 +106,7 @@ async function follow(tx: Tx, deps: VerificationDeps, zone: ZoneRow, to: { statu
     if (isLive(to.status) && !isLive(zone.status)) await markEverLive(tx, zone.projectId, zone.domain);
     audit(tx, zone, systemCause('verifyDnsZone'), to.status);
   }
-  await settleClaims(tx, deps.dnsPlatform, zone.registrable);
+  await settleClaims(tx, deps.dnsPlatform, zone.registrable, to.status === zone.status ? null : zone.id);
 }
 
 function audit(tx: Tx, zone: { id: Id<'zone'>; orgId: Id<'org'>; projectId: Id<'prj'>; status: ZoneStatus }, cause: Cause, to: ZoneStatus): void {

@@ -67,7 +67,7 @@ export async function createZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'cl
     id, ...owner, domain: wish.domain, unicodeDomain: wish.unicodeDomain, registrable, mode: wish.mode, customNameservers: wish.customNameservers,
     cnameToken: wish.mode === 'external' ? randomToken() : null, serial: nextSerial(0, deps.clock.now()), firstCheckSeconds: firstCheckDelayMs / 1000, cause,
   });
-  await settleClaims(tx, deps.dnsPlatform, registrable);
+  await settleClaims(tx, deps.dnsPlatform, registrable, id);
   const operation = await openVerifyOperation(tx, { id, domain: wish.domain, ...owner }, cause);
   audit(tx, { ...owner, id }, cause, [{ field: 'domain', from: null, to: wish.domain }, { field: 'mode', from: null, to: wish.mode }]);
   const blocked = wish.customNameservers.length > 0 ? await ensureNameserverRecords(tx, deps, { id, ...wish }) : [];
@@ -116,7 +116,7 @@ export async function deleteZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'co
 export async function endZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'config'>, zone: ZoneRow, { cause, reason = null }: { cause: Cause; reason?: StatusReason | null }): Promise<ZoneRow> {
   await markZoneDeleted(tx, zone.id, { purgeDays: deps.config.DNS_ZONE_PURGE_DAYS, reason });
   await bumpWhole(tx, zone);
-  await settleClaims(tx, deps.dnsPlatform, zone.registrable);
+  await settleClaims(tx, deps.dnsPlatform, zone.registrable, zone.id);
   await release(tx, { orgId: zone.orgId, projectId: zone.projectId, ...quota });
   audit(tx, zone, cause, [{ field: 'status', from: zone.status, to: 'deleted' }]);
   return await loadZone(tx, zone.id) ?? zone;
@@ -132,7 +132,7 @@ export async function restoreZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform'>, { 
   await markZoneRestored(tx, { id: zone.id, domain: zone.domain, status });
   if (zone.customNameservers.length > 0) await ensureNameserverRecords(tx, deps, zone);
   await bumpLoaded(tx, zone.id);
-  await settleClaims(tx, deps.dnsPlatform, zone.registrable);
+  await settleClaims(tx, deps.dnsPlatform, zone.registrable, zone.id);
   await openVerifyOperation(tx, zone, cause);
   audit(tx, zone, cause, [{ field: 'status', from: 'deleted', to: status }]);
   return await loadZone(tx, zone.id) ?? zone;
@@ -153,7 +153,7 @@ export async function changeNameservers(
   const warnings = await ensureNameserverRecords(tx, deps, { ...zone, customNameservers: names });
   if (!isSame) {
     await bumpLoaded(tx, zone.id);
-    await settleClaims(tx, deps.dnsPlatform, zone.registrable);
+    await settleClaims(tx, deps.dnsPlatform, zone.registrable, zone.id);
     audit(tx, zone, request.cause, [{ field: 'customNameservers', from: zone.customNameservers, to: names }]);
   }
   return { zone: await loadZone(tx, zone.id) ?? zone, warnings };
