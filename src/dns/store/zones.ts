@@ -126,8 +126,8 @@ export type NewZone = {
   cause: Pick<Cause, 'actor' | 'requestId'>;
 };
 
-/** The zone in its first version. Errors: `zone_exists` when the project has a live claim on the name. */
-export async function insertZone(tx: Tx, zone: NewZone, { actor, requestId }: Pick<ChangeSet, 'actor' | 'requestId'>): Promise<void> {
+/** Errors: `zone_exists` when the project has a live claim on the name. */
+export async function insertZone(tx: Tx, zone: NewZone): Promise<void> {
   try {
     await execute(tx, `with zone as (insert into dns_zone (id, org_id, project_id, domain, unicode_domain, registrable, mode, custom_nameservers, cname_token, serial, status_reason, next_check_at)
       values ($1, $2, $3, $4, $5, $6, $7, $8::text[], $9, $10::bigint, case when $7 = 'external' then 'awaiting_txt' else 'awaiting_nameservers' end, now() + $11::int * interval '1 second'))
