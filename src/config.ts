@@ -1,45 +1,9 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
+import { address, addresses, bit, bytes, count, domainName, hints, ipAddresses, list, nameservers, networks, onOff, port, targets, transferKeys } from './core/config-fields';
 import { webhookSecret } from './core/webhook-signature';
 import { queues } from './temporal/queues';
 import { z } from 'zod';
-
-/**
- * The only reader of the environment. Every key has a default that works for `npm start` or is required in production;
- * the table of README is made from this schema (`npm run config:table`), so a key's one description lives here.
- */
-const port = z.coerce.number().int().min(0).max(65535);
-const address = z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'must be host:port');
-const addresses = z.string().transform((text) => text.split(',').map((item) => item.trim())).pipe(z.array(address).min(1));
-const list = z.string().transform((text) => text.split(',').map((item) => item.trim()).filter(Boolean));
-const onOff = z.enum(['on', 'off']).transform((text) => text === 'on');
-const bit = z.enum(['0', '1']).transform((text) => text === '1');
-const domainName = z.string().toLowerCase().regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/, 'must be a domain name');
-const nameservers = z.string().transform((text) => text.split(';').map((server) => {
-  const parts = server.split(',').map((item) => item.trim()).filter(Boolean);
-  const port = Number(/^(?:\[[^\]]+\]|[^:]+):(\d{1,5})$/.exec(parts[0] ?? '')?.[1] ?? 53);
-  return { addresses: parts.map((part) => part.replace(/^\[?([^\]]+?)\]?(?::\d{1,5})?$/, '$1')), port };
-})).pipe(z.array(z.object({ addresses: z.array(z.union([z.ipv4(), z.ipv6()])).min(1), port: z.number() })).min(2).max(8));
-/** `name=address,…` to name servers. */
-const hints = z.string().transform((text) => text.split(',').map((item) => {
-  const [name = '', address = ''] = item.trim().split('=');
-  return { name, address };
-})).pipe(z.array(z.object({ name: z.string().min(1, 'must be name=address,…'), address: z.union([z.ipv4(), z.ipv6()], 'must be name=address,…') })).min(1));
-/** `name:base64,…`, as `dig -y` takes them. */
-const transferKeys = list.pipe(z.array(z.string().regex(/^(?:hmac-sha256:)?[A-Za-z0-9._-]+:[A-Za-z0-9+/]{16,}={0,2}$/, 'must be name:secret, the secret at least 12 bytes in base64'))).transform((keys) => keys.map((text) => {
-  const [secret = '', name = ''] = text.split(':').reverse();
-  return { name, secret };
-}));
-const networks = list.pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], 'must be addresses or networks')));
-/** Addresses, each with a port or port 53. */
-const targets = list.transform((items) => items.map((item) => {
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+|[^.]*))(?::(\d{1,5}))?$/.exec(item) ?? [];
-  return { address: bracketed ?? plain ?? '', port: Number(port ?? 53) };
-})).pipe(z.array(z.object({ address: z.union([z.ipv4(), z.ipv6()], 'must be address:port,…'), port: z.number().int().min(1).max(65535) })));
-const ipAddresses = list.pipe(z.array(z.union([z.ipv4(), z.ipv6()], 'must be addresses')));
-const count = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
-const bytes = z.coerce.number().int().min(0);
-
 
 /** Signs generic provider events in development, so that the first `curl` works; refused in production. */
 export const developmentEventsSecret = 'whsec_aG9sZGZhc3QtZGV2ZWxvcG1lbnQtZXZlbnRz';
@@ -48,6 +12,10 @@ const mailersendTestSecret = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
 
 export const edgeRoles = ['dns', 'gateway', 'postgres', 'postgres-host'] as const;
 
+/**
+ * The only reader of the environment. Every key has a default that works for `npm start` or is required in production;
+ * the table of README is made from this schema (`npm run config:table`), so a key's one description lives here.
+ */
 const schema = z.object({
   HOLDFAST_MODE: z.enum(['development', 'production']).default('development').describe('production refuses development defaults; must be set on a server'),
   HOLDFAST_DATA_DIR: z.string().default('.holdfast').describe('what this installation keeps on disk'),
@@ -123,6 +91,11 @@ const schema = z.object({
   DNS_AXFR_KEYS: transferKeys.default([]).describe('who may transfer zones: TSIG keys (hmac-sha256), name:base64,…'),
   DNS_AXFR_ALLOW: networks.default([]).describe('addresses and networks that may without a key'),
   DNS_NOTIFY_TARGETS: targets.default([]).describe('secondaries told of each version, address:port,…'),
+  DNS_BACKEND: z.enum(['embedded', 'powerdns']).default('embedded').describe('who answers for the zones: our own servers, or a PowerDNS that is told of every version'),
+  POWERDNS_URL: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')).optional().describe('HTTP API of PowerDNS 4.7 (http://host:8081); required with DNS_BACKEND powerdns'),
+  POWERDNS_API_KEY: z.string().min(1).optional().describe('its api-key; required with DNS_BACKEND powerdns'),
+  POWERDNS_SERVER_ID: z.string().min(1).default('localhost').describe('its server id'),
+  POWERDNS_TIMEOUT_MS: count(100, 60_000).default(5000).describe('longest request to it'),
   DNS_POLL_MS: count(100, 60_000).default(1000).describe('how often a server compares its zones with the database'),
   DNS_PENDING_DAYS: count(1, 365).default(28).describe('an unproven zone is deleted after this long'),
   DNS_MOVED_DAYS: count(1, 365).default(30).describe('a zone delegated elsewhere is deleted after this long'),
@@ -196,7 +169,7 @@ export type Config = Omit<Parsed, 'HOLDFAST_MASTER_KEY' | SettledKey> & Required
   HOLDFAST_MASTER_KEY: readonly string[];
 };
 type SettledKey = 'AUTH_SECRET' | 'DATABASE_URL' | 'TEMPORAL_ADDRESS' | 'PUBLIC_URL' | 'SIGNUP_MODE' | 'ACCOUNT_MAIL' | 'ACCOUNT_MAIL_FROM'
-  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'GATEWAY_ALLOW_PRIVATE_ORIGINS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'MAIL_VERP_SECRET' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'MAIL_HELO_NAME' | 'MAIL_MX_ALLOW_PRIVATE'
+  | 'EMAIL_VERIFICATION' | 'DNS_ALLOW_TEST_TLDS' | 'POWERDNS_URL' | 'POWERDNS_API_KEY' | 'GATEWAY_ALLOW_PRIVATE_ORIGINS' | 'GATEWAY_PUBLIC_ADDRESSES' | 'MAIL_VERP_SECRET' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'MAIL_HELO_NAME' | 'MAIL_MX_ALLOW_PRIVATE'
   | 'MAIL_EVENTS_GENERIC_SECRETS' | 'MAIL_INBOUND_ENABLED' | 'PG_STOP_ON_EXIT' | 'PG_GATEWAY_TLS' | 'PG_HOST_NAME';
 
 /** Reported in full, so one start shows everything that is wrong. */
@@ -234,6 +207,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>> = p
     .map((key) => ({ key, message: 'is not set; `npm start` sets it in development' })));
   if (result.success && result.data.MAIL_TRANSPORT === 'resend' && result.data.MAIL_RESEND_API_KEY === '') faults.push({ key: 'MAIL_RESEND_API_KEY', message: 'is required by MAIL_TRANSPORT=resend' });
   if (result.success && result.data.MAIL_TRANSPORT === 'mailgun' && result.data.MAIL_MAILGUN_API_KEY === '') faults.push({ key: 'MAIL_MAILGUN_API_KEY', message: 'is required by MAIL_TRANSPORT=mailgun' });
+  if (given['DNS_BACKEND'] === 'powerdns') faults.push(...['POWERDNS_URL', 'POWERDNS_API_KEY'].filter((key) => !given[key]).map((key) => ({ key, message: 'is required with DNS_BACKEND powerdns' })));
   if (!result.success || faults.length > 0) throw new ConfigError(faults);
   return settle(result.data);
 }
@@ -279,6 +253,8 @@ function settle(parsed: Parsed): Config {
     EMAIL_VERIFICATION: parsed.EMAIL_VERIFICATION ?? (development || accountMail === 'off' ? 'optional' : 'required'),
     DNS_ALLOW_TEST_TLDS: parsed.DNS_ALLOW_TEST_TLDS ?? development,
     GATEWAY_ALLOW_PRIVATE_ORIGINS: parsed.GATEWAY_ALLOW_PRIVATE_ORIGINS ?? (development ? ['127.0.0.0/8', '::1/128'] : []),
+    POWERDNS_URL: parsed.POWERDNS_URL ?? '',
+    POWERDNS_API_KEY: parsed.POWERDNS_API_KEY ?? '',
     GATEWAY_PUBLIC_ADDRESSES: parsed.GATEWAY_PUBLIC_ADDRESSES ?? (development ? ['127.0.0.1'] : []),
     MAIL_VERP_SECRET: parsed.MAIL_VERP_SECRET ?? createHash('sha256').update('mail-verp').update(parsed.AUTH_SECRET ?? '').digest('base64url'),
     MAIL_WEBHOOK_ALLOW_PRIVATE: parsed.MAIL_WEBHOOK_ALLOW_PRIVATE ?? development,

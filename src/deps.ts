@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 import { captureMailer, smtpMailer } from './adapters/mail-transport/account-mailers';
 import { createLedgerProvider } from './adapters/billing-provider/ledger';
+import { transferZone } from './adapters/dns-backend/axfr-client';
+import { EmbeddedBackend as EmbeddedDnsBackend } from './adapters/dns-backend/embedded';
+import { PowerdnsBackend } from './adapters/dns-backend/powerdns';
 import { IterativeResolver } from './adapters/dns-resolver/iterative';
 import { rootHints } from './adapters/dns-resolver/root-hints';
 import type { Stub } from './adapters/dns-resolver/routes';
@@ -21,11 +24,12 @@ import { Secrets } from './core/secrets';
 import { openDatabase, type Database } from './db/client';
 import { ensureInstallationCa } from './db/installation-ca';
 import { createListener, type Listener } from './db/listen';
-import type { DnsResolver } from './dns/ports';
+import type { DnsBackend, DnsResolver } from './dns/ports';
 import { dnsReconcileRule } from './dns/reconcile';
 import { platformOf, type Platform } from './dns/rules/platform';
 import { answerOf } from './edge/dns/answer-of';
-import { countZones, requestDeletion as requestDnsDeletion } from './dns/service';
+import { platformTransferKeys } from './dns/rules/transfer-key';
+import { countZones, notifyServers, readServers, requestDeletion as requestDnsDeletion, type StartSync } from './dns/service';
 import { authorityFile, postgresDirectories } from './edge/postgres/directories';
 import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
@@ -83,6 +87,7 @@ export interface AppDeps extends CoreDeps, Omit<RouteDeps, keyof CoreDeps> {
   readonly temporal: Temporal;
   readonly dispatcher: Dispatcher;
   readonly mailDispatcher: ReturnType<typeof createMailDispatcher>;
+  readonly startSync: StartSync;
   readonly watch: OperationWatch;
 }
 
@@ -102,6 +107,8 @@ export function openApi(core: CoreDeps): AppDeps {
     dnsResolver: resolverOf(config),
     eventSources: chooseEventSources(config),
     dnsLookup: answerOf,
+    dnsBackend: dnsBackendOf(core),
+    startSync: startSyncOf(temporal),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),
     limiter: createLimiter(db),
@@ -135,6 +142,8 @@ export interface WorkerDeps extends CoreDeps {
   readonly dnsPlatform: Platform;
   readonly dnsResolver: DnsResolver;
   readonly mailTransports: MailTransports;
+  readonly dnsBackend: DnsBackend;
+  readonly startSync: StartSync;
   readonly productDeletions: readonly ProductDeletion[];
   readonly accountMailer: AccountMailer;
   readonly cancelRun: CancelRun;
@@ -149,6 +158,8 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     dnsPlatform: platformOf(config),
     dnsResolver: resolverOf(config),
     mailTransports: mailTransportsOf(core),
+    dnsBackend: dnsBackendOf(core),
+    startSync: startSyncOf(temporal),
     cancelRun: createCancelRun(temporal),
     alerts: createAlerts({ appendAudit, metrics, log }),
     reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule],
@@ -191,6 +202,22 @@ function mailTransportsOf({ config, db, clock }: CoreDeps): MailTransports {
   return { live: chooseTransport(config, { capture, resolver: resolverOf(config) }), test: capture };
 }
 
+/** One wait of an answer; whoever has more time asks again. */
+const backendWaitMs = 1_000;
+
+/** One switch per port: who answers for the zones. */
+function dnsBackendOf({ config, db }: CoreDeps): DnsBackend {
+  const [key] = platformTransferKeys(config.HOLDFAST_MASTER_KEY);
+  switch (config.DNS_BACKEND) {
+    case 'powerdns': return new PowerdnsBackend({ url: config.POWERDNS_URL, apiKey: config.POWERDNS_API_KEY, serverId: config.POWERDNS_SERVER_ID, timeoutMs: config.POWERDNS_TIMEOUT_MS });
+    case 'embedded': return new EmbeddedDnsBackend({
+      notify: (zoneId) => notifyServers(db.prisma, zoneId), readServers: (zoneId) => readServers(db.prisma, zoneId), waitMs: backendWaitMs,
+      servers: config.DNS_SERVERS.flatMap(({ addresses: [address], port }) => (address === undefined ? [] : [{ address, port }])),
+      transfer: (server, domain) => transferZone({ server, domain, timeoutMs: backendWaitMs, ...(key && { key }) }),
+    });
+  }
+}
+
 /** Its loopback addresses are allowed for names under `test` alone. All of them have one port. */
 function testStub(texts: readonly string[]): Stub {
   const servers = texts.map(parseAddress);
@@ -212,6 +239,16 @@ export function startMailOf(temporal: Temporal): StartMail {
   };
 }
 
+/** One start or signal of the workflow that publishes a zone, within the deadline of every start. */
+export function startSyncOf(temporal: Temporal): StartSync {
+  return async (zoneId) => {
+    await temporal.within(startOptions.deadlineMs, () => temporal.client.workflow.signalWithStart('syncZone', {
+      workflowId: workflowIds.syncZone(zoneId), taskQueue: 'dns', args: [{ zoneId }], signal: 'requested', workflowIdConflictPolicy: 'USE_EXISTING', workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      typedSearchAttributes: searchAttributes({ product: 'dns', resourceId: zoneId }), staticSummary: 'Publish a DNS zone',
+    }));
+  };
+}
+
 /** Work the platform does by itself; made and corrected by every worker that starts. */
 export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.reconcile, workflow: 'reconcile', queue: 'system', product: 'system', every: '5 minutes', summary: 'Find accepted work without a run, and missed deadlines', atStart: true },
@@ -221,6 +258,7 @@ export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.postgresLifecycle, workflow: 'advancePostgresLifecycle', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Purge deleted Postgres services after their time to come back' },
   { id: scheduleIds.postgresObserve, workflow: 'observePostgres', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Ask every Postgres server for its size and state' },
   { id: scheduleIds.dnsRetention, workflow: 'retainDns', queue: 'dns', product: 'dns', every: '1 day', summary: 'Drop deleted DNS records and change sets after their time' },
+  { id: scheduleIds.dnsDrift, workflow: 'checkDrift', queue: 'dns', product: 'dns', every: '10 minutes', summary: 'Publish zones anew that are answered otherwise than they are here' },
 ];
 
 /** Clients check the Postgres gateway with the installation's own authority; the edge process writes it to this file. */

@@ -8,6 +8,7 @@ import { announceReady, onShutdown, runProcess } from './core/process';
 import { missingMigrations } from './db/migrate';
 import { followPlatform } from './dns/service';
 import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from './deps';
+import { startSyncRelay } from './dns/service';
 import { startMailRelay } from './identity/service';
 import { startRelay } from './operations/relay';
 import { bootstrapTemporal } from './temporal/bootstrap';
@@ -37,9 +38,10 @@ async function main(config: Config): Promise<void> {
   });
   const relay = startRelay({ ...deps, database: core.db });
   const mailRelay = startMailRelay({ ...deps, start: startMailOf(deps.temporal) });
+  const syncRelay = startSyncRelay(deps);
   const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => readiness(deps, workers));
   onShutdown(async () => {
-    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop()]);
+    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), syncRelay.stop()]);
     await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await core.db.close();
   }, drainMs);

@@ -16,3 +16,4 @@ export { verifyZone } from './dns/verify-zone';
 export { syncZone } from './dns/sync-zone';
 export { purgeZone } from './dns/purge-zone';
 export { retainDns } from './dns/retain-dns';
+export { checkDrift } from './dns/check-drift';

@@ -2,8 +2,9 @@ import { systemCause } from '../core/caller';
 import type { OperationRow } from '../operations/store';
 import type { ReconcileRule } from '../operations/reconcile';
 import { openPurgeOperation } from './retention';
-import { listUnchecked, listUnsynced } from './store/checks';
+import { listUnchecked } from './store/checks';
 import { listPurgeable } from './store/retention';
+import { listUnsynced } from './store/sync';
 import { openSyncOperation } from './sync';
 import { openVerifyOperation } from './zones';
 

@@ -21,4 +21,5 @@ export const scheduleIds = {
   postgresLifecycle: 'postgres-lifecycle',
   postgresObserve: 'postgres-observe',
   dnsRetention: 'dns-retention',
+  dnsDrift: 'dns-drift',
 } as const;

@@ -64,10 +64,12 @@ test('ensureZonePublished twice changes nothing; without a server it is tried ag
   expect((await world.ask('GET', `/dns/zones/${zone.id}`)).body.zone.sync).toMatchObject({ status: 'failed', lastError: { code: 'backend_error' } });
 });
 
-test('reconcile gives a zone whose check is overdue one new operation', async () => {
-  const zone = await world.zone('overdue.test');
+test('reconcile gives a zone whose check is overdue one new operation, and one that was given up another', async () => {
+  const [lost, zone] = [await world.zone('lost.test'), await world.zone('overdue.test')];
+  await rows('update dns_zone set sync_error_code = null');
+  await run('markSyncFailed', lost.id);
   await run('ensureZoneChecked', zone.id);
   await rows(`update dns_zone set next_check_at = now() - interval '11 minutes' where id = $1`, zone.id);
-  const reopen = () => inTransaction(world.api.deps.db, async (tx) => (await dnsReconcileRule.reopen?.(tx, 10) ?? []).filter(({ resourceId }) => resourceId === zone.id).map(({ signal }) => signal));
-  expect([await reopen(), await reopen()]).toEqual([['recheck'], []]);
+  const reopen = () => inTransaction(world.api.deps.db, async (tx) => (await dnsReconcileRule.reopen?.(tx, 10) ?? []).map(({ resourceId, signal }) => ({ resourceId, signal })));
+  expect([await reopen(), await reopen()]).toEqual([[{ resourceId: zone.id, signal: 'recheck' }, { resourceId: lost.id, signal: 'requested' }], []]);
 });

@@ -63,6 +63,7 @@ export const recordings: readonly Recording[] = [
   { workflow: 'deleteMailService', variant: 'removed', input: mailServiceRun, activities: { cancelServiceMessages: done, removeServiceDomains: done, purgeServiceContent: done, markServiceRemoved: done } },
   { workflow: 'recheckMailDomains', variant: 'checked', activities: { recheckDueDomains: async () => ({ checked: 2 }) } },
   { workflow: 'syncZone', variant: 'given-up', input: zoneRun, activities: { ensureZonePublished: refused, markSyncFailed: done } },
+  { workflow: 'checkDrift', variant: 'two-pages', activities: { listDriftedZones: inTurn({ drifted: [zoneRun.zoneId], next: zoneRun.zoneId }, { drifted: [], next: null }), requestZoneSyncs: done } },
 ];
 
 export const fileOf = ({ workflow, variant }: Pick<Recording, 'workflow' | 'variant'>) => `${workflow}.${variant}.bin`;

@@ -30,8 +30,8 @@ export class EmbeddedBackend implements DnsBackend {
     const end = Date.now() + this.options.waitMs;
     for (let toldAt = 0; ; await pause(pollMs)) {
       const servers = zoneId === null ? [] : await this.options.readServers(zoneId);
-      if (servers.length > 0 && servers.every(isThere)) return { appliedVersion: version, servers };
-      if (Date.now() >= end) return { appliedVersion: Math.min(...servers.map((server) => server.version ?? 0), version), servers };
+      if ((kind === 'remove' || servers.length > 0) && servers.every(isThere)) return { appliedVersion: version, servers };
+      if (Date.now() >= end) return { appliedVersion: servers.length === 0 ? 0 : Math.min(...servers.map((server) => server.version ?? 0), version), servers };
       if (zoneId !== null && Date.now() - toldAt >= renotifyMs) {
         await this.options.notify(zoneId);
         toldAt = Date.now();

@@ -35,15 +35,15 @@ const syncRate: RateRule = { name: 'dns-sync', limit: 60, periodSeconds: 3_600 }
 
 const syncDnsZone = project('dns:write')({
   id: 'syncDnsZone', method: 'post', path: '/dns/zones/:zoneId/sync', tag: 'DNS zones',
-  summary: "Compare our name servers' answers with the zone, and correct them",
-  description: 'Waits 5 s at most for every server; then the answer says partial and the work goes on. dryRun only compares.',
+  summary: "Compare what is answered with the zone, and correct it",
+  description: 'Waits 5 s at most for every server; then the answer says partial and the work goes on. dryRun only compares. A change of most of the zone that nobody made here is blocked; force lets it pass.',
   body: syncBody, bodyOptional: true, answer: zoneAnswer.extend({ sync: syncReportSchema, operation: operationSchema.nullable() }),
   limits: ({ caller, params }) => [{ rule: syncRate, key: `${caller.project.id}/${params.zoneId}` }],
   handle: async ({ deps, caller, params: { zoneId }, body, cause, transact }) => {
     const [zone, limit] = await Promise.all([getZone(deps, caller.project.id, zoneId), recordLimitOf(deps, caller.org.id)]);
     const looked = body.dryRun ? (await compareZone(deps, zoneId)).report : body.force ? null : await findFreshSync(deps, zone);
     if (looked) return { zone: showZone(deps, zone, limit), sync: looked, operation: null };
-    const { requested } = await transact(async (tx) => ({ requested: await requestSync(tx, { caller, zoneId, cause }) }));
+    const { requested } = await transact(async (tx) => ({ requested: await requestSync(tx, { caller, zoneId, cause, force: body.force ?? false }) }));
     const { zone: synced, report, operation } = await awaitSync(deps, zoneId, requested);
     return { zone: showZone(deps, synced, limit), sync: report, operation: operation && viewOperation(operation) };
   },

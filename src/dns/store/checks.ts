@@ -58,11 +58,3 @@ export function listUnchecked(db: Db, limit: number): Promise<{ id: Id<'zone'>; 
       and not exists (select from operation o where o.resource_id = z.id and o.kind = 'dns.verify' and o.state in ('pending', 'running'))
     order by z.next_check_at limit $1::int`, limit);
 }
-
-/** Zones whose last publication was given up and that nobody is publishing. */
-export function listUnsynced(db: Db, limit: number): Promise<{ id: Id<'zone'>; orgId: Id<'org'>; projectId: Id<'prj'>; domain: string }[]> {
-  return rows(db, `select z.id, z.org_id as "orgId", z.project_id as "projectId", z.domain from dns_zone z
-    where z.deleted_at is null and z.sync_error_code is not null
-      and not exists (select from operation o where o.resource_id = z.id and o.kind = 'dns.sync' and o.state in ('pending', 'running'))
-    order by z.id limit $1::int`, limit);
-}
