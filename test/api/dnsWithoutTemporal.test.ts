@@ -1,7 +1,8 @@
 import { createListener } from '../../src/db/listen';
 import { inTransaction } from '../../src/db/transaction';
 import { dnsReconcileRule } from '../../src/dns/reconcile';
-import { endSync, ensureSynced } from '../../src/dns/service';
+import { endSync } from '../../src/dns/service';
+import { ensureSynced } from '../../src/dns/sync';
 import { startRelay } from '../../src/operations/relay';
 import { silent, temporalOf, testMetrics } from '../support/accepted-work';
 import { withDnsWorld } from '../support/dns-world';
