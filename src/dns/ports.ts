@@ -84,12 +84,17 @@ export type Delegation = Pick<Resolution, 'outcome' | 'conclusive' | 'ttl'> & {
 /** A zone as one server transfers it: its records, each once. Anything else than the whole of it is an outcome of its own. */
 export type ZoneTransfer = { outcome: 'zone'; serial: number; records: DnsRecord[] } | { outcome: 'refused' | 'servfail' | 'malformed' | 'timeout' | 'too_large' };
 
+/** Packets that all questions of one check or scan may cost together. The resolver counts it down. */
+export type QueryBudget = { queriesLeft: number };
+
 /** Recursive questions to DNS itself. Outcomes never throw; nothing is sent to an address that `isContactable` refuses. */
 export interface DnsResolver {
-  resolve(name: string, type: QueryType, options?: { freshness?: 'live' | 'cached'; budgetMs?: number }): Promise<Resolution>;
+  resolve(name: string, type: QueryType, options?: { freshness?: 'live' | 'cached'; budgetMs?: number; budget?: QueryBudget }): Promise<Resolution>;
   /** The parent's view of a name. */
-  delegation(name: string, options?: { budgetMs?: number }): Promise<Delegation>;
-  askServer(server: { address: string; port?: number }, name: string, type: QueryType, options?: { tcp?: boolean }): Promise<ServerAnswer>;
+  delegation(name: string, options?: { budgetMs?: number; budget?: QueryBudget }): Promise<Delegation>;
+  askServer(server: { address: string; port?: number }, name: string, type: QueryType, options?: { tcp?: boolean; budget?: QueryBudget }): Promise<ServerAnswer>;
+  /** A whole zone by AXFR without a key, at most `bytesMax` within `timeoutMs`; `refused` also when the address may not be asked. Only resolvers that speak to servers have it. */
+  transferZone?(server: { address: string; port?: number }, domain: string, limits: { bytesMax: number; timeoutMs: number }): Promise<ZoneTransfer>;
 }
 
 /** What the server would answer from one zone, and how it comes to it. */

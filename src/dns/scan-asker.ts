@@ -1,22 +1,30 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { DnsRecord, DnsResolver, QueryType, ServerAnswer } from './ports';
+import type { DnsRecord, DnsResolver, QueryBudget, QueryType, ServerAnswer } from './ports';
 
 type ScanServer = { address: string; port?: number };
+type ScanBounds = { servers: readonly ScanServer[]; endsAt: number; budget: QueryBudget };
 
-const queriesMax = 600;
 const parallel = 20;
 const perServerMs = 1_000 / 50;
 
 /** Questions of one scan: straight to the servers responsible, no more than they and we can bear. */
 export class ScanAsker {
-  queries = 0;
   /** False once something was left unasked. */
   complete = true;
   private readonly asked = new Map<string, Promise<ServerAnswer | null>>();
   private readonly freeAt = new Map<string, number>();
   private next = 0;
 
-  constructor(private readonly resolver: DnsResolver, private readonly servers: readonly ScanServer[], private readonly endsAt: number) {}
+  constructor(private readonly resolver: DnsResolver, private readonly bounds: ScanBounds) {}
+
+  get servers(): readonly ScanServer[] {
+    return this.bounds.servers;
+  }
+
+  /** Whether there is time for something that may take this long. */
+  mayStill(ms: number): boolean {
+    return Date.now() + ms <= this.bounds.endsAt;
+  }
 
   /** Null: nobody answered with authority, or the scan is over. The same question is asked once. */
   ask(name: string, type: QueryType): Promise<ServerAnswer | null> {
@@ -57,11 +65,10 @@ export class ScanAsker {
   private async mayAsk({ address }: ScanServer): Promise<boolean> {
     const now = Date.now();
     const at = Math.max(now, this.freeAt.get(address) ?? 0);
-    if (this.queries >= queriesMax || at >= this.endsAt) {
+    if (this.bounds.budget.queriesLeft <= 0 || at >= this.bounds.endsAt) {
       this.complete = false;
       return false;
     }
-    this.queries++;
     this.freeAt.set(address, at + perServerMs);
     if (at > now) await pause(at - now);
     return true;

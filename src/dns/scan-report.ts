@@ -9,7 +9,7 @@ export const scanReportSchema = z.object({
   nameservers: z.array(z.object({ name: z.string(), addresses: z.array(z.string()), provider: z.string().nullable() })),
   records: z.array(z.object({
     type: z.enum(recordTypes), name: z.string(), value: z.string(), ttl: z.number(), priority: z.number().nullable(),
-    source: z.enum(['apex', 'common', 'names', 'discovered', 'nsec']), proxiable: z.boolean(), warnings: z.array(warning),
+    source: z.enum(['apex', 'common', 'names', 'discovered', 'nsec', 'transfer']), proxiable: z.boolean(), warnings: z.array(warning),
   })),
   unsupported: z.array(z.object({ name: z.string(), type: z.string(), value: z.string() })),
   wildcard: z.object({ present: z.boolean(), types: z.array(z.string()) }),

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { AppError } from '../core/errors';
 import type { DnsDeps } from './deps';
-import type { Delegation, DnsRecord } from './ports';
+import type { Delegation, DnsRecord, QueryBudget } from './ports';
+import { withinBudget } from './query-budget';
 import { fqdnOf, relativeName } from './rules/names';
 import { RecordIndex } from './rules/record-index';
 import { byText, recordTypes, type RecordType, type ZoneRecord } from './rules/rrset';
@@ -17,28 +18,36 @@ type Source = ScanReport['records'][number]['source'];
 
 const budgetMs = 10_000;
 const deepBudgetMs = 20_000;
+const queriesMax = 600;
+const transferLimits = { bytesMax: 5 * 1024 * 1024, timeoutMs: 5_000 };
+/** As many as the largest zone here may hold. */
+const transferredMax = 10_000;
+/** Made by whoever signs a zone: RRSIG, NSEC, DNSKEY, NSEC3, NSEC3PARAM, CDS, CDNSKEY. */
+const signing = new Set(['RRSIG', 'NSEC', 'DNSKEY', 'TYPE50', 'TYPE51', 'TYPE59', 'TYPE60']);
 const followedMax = 100;
 const walkMax = 500;
 const apexTypes = ['A', 'AAAA', 'MX', 'TXT', 'CAA'] as const;
 const hostTypes = ['AAAA', 'MX', 'TXT'] as const;
 
 /** What the name servers of a domain answer about names that domains often have. Nothing is written. Errors: `domain_not_found`. */
-export async function scanDomain(deps: ScanDeps, wish: ScanWish): Promise<ScanReport> {
+export async function scanDomain(given: ScanDeps, wish: ScanWish): Promise<ScanReport> {
+  const budget: QueryBudget = { queriesLeft: queriesMax };
+  const deps = { ...given, dnsResolver: withinBudget(given.dnsResolver, budget) };
   const startedAt = Date.now();
   const endsAt = startedAt + (wish.deep ? deepBudgetMs : budgetMs);
   const delegation = await serversOf(deps, wish.domain);
   if (delegation.outcome === 'nxdomain' && delegation.conclusive) throw new AppError('domain_not_found', `${wish.domain} does not exist in DNS. Check its spelling.`, { domain: wish.domain });
   const { good, warning } = await usableServers(deps, wish.domain, delegation);
-  const asker = new ScanAsker(deps.dnsResolver, good, endsAt);
+  const asker = new ScanAsker(deps.dnsResolver, { servers: good, endsAt, budget });
   const scan = new Scan(wish, asker, deps);
-  const soa = good.length > 0 ? await scan.run() : null;
   const ds = await deps.dnsResolver.resolve(wish.domain, 'DS', { freshness: 'live', budgetMs: 3_000 });
   const parentDs = ds.records.filter(({ type }) => type === 'DS').map(({ value }) => value);
   const keys = good.length > 0 ? await asker.records(wish.domain, 'DNSKEY') : [];
+  const soa = good.length > 0 ? await scan.run() : null;
   return {
     domain: wish.domain, nameservers: delegation.nameservers.map(({ name, addresses }) => ({ name, addresses, provider: providerOf(name) })),
     ...scan.found(), dnssec: { signed: keys.length > 0 || parentDs.length > 0, ds: parentDs }, soa, warnings: warning ? [warning] : [],
-    complete: good.length > 0 && asker.complete, cached: false, stats: { queries: asker.queries, names: scan.names, durationMs: Date.now() - startedAt },
+    complete: good.length > 0 && asker.complete, cached: false, stats: { queries: queriesMax - budget.queriesLeft, names: scan.names, durationMs: Date.now() - startedAt },
   };
 }
 
@@ -81,13 +90,17 @@ class Scan {
     const [soa] = await this.asker.records(domain, 'SOA');
     await this.asker.each(apexTypes, async (type) => this.keep(await this.asker.records(domain, type), 'apex'));
     await this.readWildcard();
-    if (deep) await this.walk();
+    if (!(deep && await this.transfer())) await this.search();
+    const [mname = '', , serial = '0'] = soa?.value.split(' ') ?? [];
+    return soa ? { mname, serial: Number(serial) } : null;
+  }
+
+  private async search(): Promise<void> {
+    if (this.wish.deep) await this.walk();
     await this.visit(this.wish.names, 'names');
     await this.visit(commonLabels, 'common');
     await this.visit([...servicePrefixes, ...dkimSelectors], 'common', ['TXT']);
     await this.visit(this.mentioned(), 'discovered');
-    const [mname = '', , serial = '0'] = soa?.value.split(' ') ?? [];
-    return soa ? { mname, serial: Number(serial) } : null;
   }
 
   /** What two names nobody can have made are answered with is the wildcard's. */
@@ -150,6 +163,21 @@ class Scan {
       return type === 'CNAME' || type === 'NS' ? [value] : [];
     });
     return targets.flatMap((host) => relativeName(host, this.wish.domain) ?? []).filter((name) => name !== '@').slice(0, followedMax);
+  }
+
+  /** Each server is asked once for the whole zone; the first that gives it has said all there is. */
+  private async transfer(): Promise<boolean> {
+    const { domain } = this.wish;
+    for (const server of this.asker.servers) {
+      const transfer = this.asker.mayStill(transferLimits.timeoutMs) ? await this.deps.dnsResolver.transferZone?.(server, domain, transferLimits) : undefined;
+      if (transfer?.outcome !== 'zone') continue;
+      const found = transfer.records.filter(({ name, type }) => !signing.has(type) && type !== 'SOA' && !(type === 'NS' && name === domain));
+      this.names = new Set(found.map(({ name }) => name)).size;
+      this.asker.complete &&= found.length <= transferredMax;
+      this.keep(found.slice(0, transferredMax), 'transfer');
+      return true;
+    }
+    return false;
   }
 
   /** A signed zone names its next name in every NSEC record (RFC 4034 §4). */

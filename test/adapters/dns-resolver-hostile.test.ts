@@ -1,6 +1,7 @@
 import { IterativeResolver } from '../../src/adapters/dns-resolver/iterative';
 import { routeTo, type RouteRules } from '../../src/adapters/dns-resolver/routes';
 import type { WalkOptions } from '../../src/adapters/dns-resolver/walk';
+import { withinBudget } from '../../src/dns/query-budget';
 import { silentLog } from '../support/dns-client';
 import { FakeRegistry } from '../support/fake-registry';
 import { aa, address, HostileServer, referral, tc, type Behaviour } from '../support/hostile-dns';
@@ -99,6 +100,21 @@ describe('stays in its budget', () => {
     expect(resolution).toMatchObject({ conclusive: false });
     expect(resolution.queries).toBeLessThanOrEqual(60);
     expect(server.asked.length).toBeLessThanOrEqual(60);
+  });
+
+  test('all questions of one check together send no more than its budget', async () => {
+    const server = await start(({ name }) => [{ flags: aa, answers: [address(name, '192.0.2.66')] }]);
+    const budget = { queriesLeft: 20 };
+    const asking = withinBudget(resolver(), budget);
+    const found = await Promise.all([
+      ...Array.from({ length: 20 }, (_, i) => asking.resolve(`n${i}.evil.test`, 'A')), asking.askServer({ address: evil }, 'evil.test', 'SOA'), asking.delegation('x.evil.test'),
+    ]);
+    expect(budget.queriesLeft).toBe(0);
+    expect(server.asked.length).toBeLessThanOrEqual(20);
+    expect(found.filter((one) => 'conclusive' in one && !one.conclusive).length).toBeGreaterThan(0);
+    const asked = server.asked.length;
+    expect(await asking.resolve('late.evil.test', 'A')).toMatchObject({ outcome: 'timeout', conclusive: false, queries: 0 });
+    expect(server.asked).toHaveLength(asked);
   });
 
   test('a silent server costs its time and no more packets than two', async () => {

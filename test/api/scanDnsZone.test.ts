@@ -1,3 +1,5 @@
+import { startTestServer } from '../support/dns-client';
+import { fullZone, HandFeed } from '../support/dns-feed';
 import { withDnsWorld } from '../support/dns-world';
 
 const world = withDnsWorld(43);
@@ -36,6 +38,22 @@ test("a wildcard is told as one and its answers are not everybody's", async () =
   const { body } = await scan({ domain: 'wild.test' });
   expect(body.wildcard).toEqual({ present: true, types: ['A'] });
   expect(linesOf(body.records)).toEqual(['* A 300 192.0.2.5 common', 'www A 300 192.0.2.6 common']);
+}, 30_000);
+
+test('a deep scan takes the whole zone from a server that gives it, and looks no further', async () => {
+  const odd = Array.from({ length: 50 }, (_, i) => `nobody-guesses-${i} A 300 192.0.2.${i}`);
+  const zone = fullZone('given.test', ['@ NS 3600 ns1.given.test', '@ MX 300 10 mail.given.test', 'deep.below.here TXT 300 found', ...odd]);
+  const giving = await startTestServer(new HandFeed([zone]), { listen: [{ host: '127.0.43.200', port: world.registry.port }], transfer: { keys: [], allow: ['127.0.0.0/8'] } });
+  try {
+    world.registry.delegate('given.test', ['ns1.given.test'], { glue: { 'ns1.given.test': ['127.0.43.200'] } });
+    const { body } = await scan({ domain: 'given.test', deep: true });
+    expect(linesOf(body.records)).toEqual(expect.arrayContaining(['nobody-guesses-49 A 300 192.0.2.49 transfer', 'deep.below.here TXT 300 found transfer', '@ MX 300 10 mail.given.test apex']));
+    expect(body.records).toHaveLength(52);
+    expect(body).toMatchObject({ complete: true, stats: { names: 52 } });
+    expect(body.stats.queries).toBeLessThan(60);
+  } finally {
+    await giving.close();
+  }
 }, 30_000);
 
 test('unregistered is 400; servers that know nothing of it or do not answer are 200 with a warning', async () => {

@@ -117,6 +117,10 @@ describe('requests that are not plain queries', () => {
     expect([rcodeOf(answer), answer.readUInt16BE(0), (answer[2] ?? 0) >> 7]).toEqual([rcode, 4711, 1]);
   });
 
+  test('another opcode with EDNS is refused with EDNS (RFC 6891 §6.1.1)', async () => {
+    expect(decode(await exchangeUdp(at, changed(2, [0x20]))).additionals).toMatchObject([{ type: 'OPT' }]);
+  });
+
   test('an EDNS version we do not speak', async () => {
     const answer = decode(await exchangeUdp(at, changed(query.length - 11 + 6, [1])));
     expect([answer.rcode, answer.additionals]).toMatchObject(['NOERROR', [{ type: 'OPT', extendedRcode: 1, ednsVersion: 0 }]]);

@@ -1,3 +1,5 @@
+import type { QueryBudget } from '../../dns/ports';
+
 /** What one call may spend (contract dns.md §4.5): packets, time, and look-ups of name servers within look-ups. */
 export class Errand {
   /** Packets sent so far. */
@@ -9,7 +11,7 @@ export class Errand {
   readonly addresses = new Map<string, readonly string[]>();
   private readonly startedMs: number;
 
-  constructor(private readonly limits: { queriesMax: number; budgetMs: number }, private readonly nowMs: () => number) {
+  constructor(private readonly limits: { queriesMax: number; budgetMs: number; shared?: QueryBudget | undefined }, private readonly nowMs: () => number) {
     this.startedMs = nowMs();
   }
 
@@ -23,13 +25,15 @@ export class Errand {
 
   /** Whether anything may still be sent. */
   get isSpent(): boolean {
-    return this.queries >= this.limits.queriesMax || this.leftMs <= 0;
+    const { queriesMax, shared } = this.limits;
+    return this.queries >= queriesMax || (shared !== undefined && shared.queriesLeft <= 0) || this.leftMs <= 0;
   }
 
   /** Counts a packet that is about to be sent; false when none may be. */
   spend(): boolean {
     if (this.isSpent) return false;
     this.queries++;
+    if (this.limits.shared) this.limits.shared.queriesLeft--;
     return true;
   }
 }

@@ -1,9 +1,11 @@
-import type { Delegation, DnsRecord, DnsResolver, QueryType, Resolution, ServerAnswer } from '../../dns/ports';
+import type { Delegation, DnsRecord, DnsResolver, QueryBudget, QueryType, Resolution, ServerAnswer, ZoneTransfer } from '../../dns/ports';
 import { typeNumbers, flags as bits } from '../../dns/rules/wire/codes';
 import { MalformedDns, parentOf, root, textName, wireName, type WireName } from '../../dns/rules/wire/name';
+import { transferZone } from '../dns-backend/axfr-client';
 import { Errand } from './errand';
 import { ExpiringMap } from './referral-cache';
 import { readReply } from './reply';
+import { routeTo } from './routes';
 import { Walk, type Failure, type Said, type WalkOptions } from './walk';
 
 const queriesMax = 60;
@@ -28,8 +30,8 @@ export class IterativeResolver implements DnsResolver {
     this.answers = new ExpiringMap(answersMax, options.nowMs);
   }
 
-  async resolve(name: string, type: QueryType, { freshness = 'live', budgetMs = budgetDefaultMs }: { freshness?: 'live' | 'cached'; budgetMs?: number } = {}): Promise<Resolution> {
-    const errand = this.errand(budgetMs);
+  async resolve(name: string, type: QueryType, { freshness = 'live', budgetMs = budgetDefaultMs, budget }: { freshness?: 'live' | 'cached'; budgetMs?: number; budget?: QueryBudget } = {}): Promise<Resolution> {
+    const errand = this.errand(budgetMs, budget);
     const key = `${type} ${name.toLowerCase()}`;
     const known = freshness === 'cached' ? this.answers.get(key) : undefined;
     if (known) return { ...known.value, ttl: Math.min(known.value.ttl, known.secondsLeft), queries: 0, durationMs: 0 };
@@ -38,8 +40,8 @@ export class IterativeResolver implements DnsResolver {
     return { ...found, queries: errand.queries, durationMs: errand.durationMs };
   }
 
-  async delegation(name: string, { budgetMs = budgetDefaultMs }: { budgetMs?: number } = {}): Promise<Delegation> {
-    const errand = this.errand(budgetMs);
+  async delegation(name: string, { budgetMs = budgetDefaultMs, budget }: { budgetMs?: number; budget?: QueryBudget } = {}): Promise<Delegation> {
+    const errand = this.errand(budgetMs, budget);
     const wire = wireNameOrNull(name);
     const above = wire === null || wire === root ? 'servfail' : await this.walk.parents(errand, wire);
     if (wire === null || typeof above === 'string') return { ...unknownDelegation, outcome: typeof above === 'string' ? above : 'servfail' };
@@ -49,8 +51,8 @@ export class IterativeResolver implements DnsResolver {
     return { outcome: seen.outcome, conclusive: seen.conclusive, consistent: seen.consistent, ttl: seen.ttl, parentZone: textName(above.zone), parentServers: above.hosts.map(textName), nameservers };
   }
 
-  async askServer(server: { address: string; port?: number }, name: string, type: QueryType, { tcp = false }: { tcp?: boolean } = {}): Promise<ServerAnswer> {
-    const errand = this.errand(2 * this.options.timeoutMs);
+  async askServer(server: { address: string; port?: number }, name: string, type: QueryType, { tcp = false, budget }: { tcp?: boolean; budget?: QueryBudget } = {}): Promise<ServerAnswer> {
+    const errand = this.errand(2 * this.options.timeoutMs, budget);
     const wire = wireNameOrNull(name);
     const question = wire === null ? null : { name: wire, type: typeNumbers[type] };
     const port = server.port === undefined ? {} : { port: server.port };
@@ -61,6 +63,12 @@ export class IterativeResolver implements DnsResolver {
     const authoritative = (message.flags & bits.aa) !== 0 && 'records' in reply;
     if ('records' in reply) return { ...silent, outcome: reply.kind, records: reply.records, authoritative };
     return { ...silent, outcome: reply.kind === 'refused' ? 'refused' : reply.kind === 'servfail' ? 'servfail' : 'nodata' };
+  }
+
+  transferZone({ address, port }: { address: string; port?: number }, domain: string, limits: { bytesMax: number; timeoutMs: number }): Promise<ZoneTransfer> {
+    const wire = wireNameOrNull(domain);
+    const route = wire === null ? null : routeTo(address, textName(wire), this.options);
+    return route && (port === undefined || port === route.port) ? transferZone({ server: route, domain, ...limits }) : Promise.resolve({ outcome: 'refused' });
   }
 
   /** Follows CNAMEs from zone to zone. */
@@ -79,8 +87,8 @@ export class IterativeResolver implements DnsResolver {
     return failed('servfail', textName(name), records);
   }
 
-  private errand(budgetMs: number): Errand {
-    return new Errand({ queriesMax, budgetMs }, this.options.nowMs);
+  private errand(budgetMs: number, shared?: QueryBudget): Errand {
+    return new Errand({ queriesMax, budgetMs, shared }, this.options.nowMs);
   }
 }
 

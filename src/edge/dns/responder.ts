@@ -78,8 +78,8 @@ export class Responder {
 
   private respondSlowly(octets: Buffer, transport: 'udp' | 'tcp'): Response {
     const bare: Head = { id: octets.readUInt16BE(0), flags: octets.readUInt16BE(2), question: readOnlyQuestion(octets), source: octets, edns: null };
-    if ((bare.flags & bits.opcode) >> 11 !== opcodes.query) return fault(bare, rcodes.NOTIMP);
     const message = parsed(octets);
+    if ((bare.flags & bits.opcode) >> 11 !== opcodes.query) return fault({ ...bare, edns: message?.edns ?? null }, rcodes.NOTIMP);
     if (!message || message.questions.length !== 1) return fault(bare, rcodes.FORMERR);
     const { edns } = message;
     const head = { ...bare, edns };
