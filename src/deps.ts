@@ -12,6 +12,7 @@ import { chooseEventSources } from './adapters/mail-events/choice';
 import { CaptureTransport } from './adapters/mail-transport/capture';
 import { chooseTransport } from './adapters/mail-transport/choice';
 import { pgCustomer } from './adapters/postgres-customer/pg';
+import { CheckedWebhookCaller } from './adapters/webhook-caller/checked-caller';
 import type { BillingProvider } from './billing/ports';
 import { readBooks } from './billing/store/ledger';
 import type { Config } from './config';
@@ -35,7 +36,7 @@ import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
 import { createLimiter } from './http/rate-limit';
 import type { AccountMailer } from './identity/ports';
-import type { MailTransports } from './mail/ports';
+import type { MailTransports, WebhookCaller } from './mail/ports';
 import { keepCapture, planReport } from './mail/store/captures';
 import { appendAudit, checkApiKey, createEngine, createMailDispatcher, readSession, recordDenial, type Engine, type ProductDeletion, type StartMail } from './identity/service';
 import { createAlerts, type Alerts } from './operations/alerts';
@@ -144,6 +145,7 @@ export interface WorkerDeps extends CoreDeps {
   readonly mailTransports: MailTransports;
   readonly dnsBackend: DnsBackend;
   readonly startSync: StartSync;
+  readonly webhookCaller: WebhookCaller;
   readonly productDeletions: readonly ProductDeletion[];
   readonly accountMailer: AccountMailer;
   readonly cancelRun: CancelRun;
@@ -160,6 +162,7 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     mailTransports: mailTransportsOf(core),
     dnsBackend: dnsBackendOf(core),
     startSync: startSyncOf(temporal),
+    webhookCaller: new CheckedWebhookCaller({ allowPrivate: config.MAIL_WEBHOOK_ALLOW_PRIVATE }),
     cancelRun: createCancelRun(temporal),
     alerts: createAlerts({ appendAudit, metrics, log }),
     reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule],

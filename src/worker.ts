@@ -10,6 +10,7 @@ import { followPlatform } from './dns/service';
 import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from './deps';
 import { startSyncRelay } from './dns/service';
 import { startMailRelay } from './identity/service';
+import { startWebhookSender } from './mail/webhooks/sender';
 import { startRelay } from './operations/relay';
 import { bootstrapTemporal } from './temporal/bootstrap';
 import { ensureSchedules } from './temporal/schedules';
@@ -39,9 +40,10 @@ async function main(config: Config): Promise<void> {
   const relay = startRelay({ ...deps, database: core.db });
   const mailRelay = startMailRelay({ ...deps, start: startMailOf(deps.temporal) });
   const syncRelay = startSyncRelay(deps);
+  const webhooks = startWebhookSender(deps);
   const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => readiness(deps, workers));
   onShutdown(async () => {
-    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), syncRelay.stop()]);
+    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), syncRelay.stop(), webhooks.stop()]);
     await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await core.db.close();
   }, drainMs);

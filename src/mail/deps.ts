@@ -18,5 +18,5 @@ export interface MailDeps {
   readonly dnsResolver: DnsResolver;
   /** Who may tell of mail, by the name in the path. */
   readonly eventSources: ReadonlyMap<string, { readonly adapter: ProviderEvents; readonly secrets: readonly string[] }>;
-  readonly config: Pick<Config, 'MAIL_TRANSPORT' | 'MAIL_BOUNCE_DOMAIN'>;
+  readonly config: Pick<Config, 'MAIL_TRANSPORT' | 'MAIL_BOUNCE_DOMAIN' | 'MAIL_WEBHOOK_ALLOW_PRIVATE'>;
 }

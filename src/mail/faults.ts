@@ -22,3 +22,11 @@ export function requireService(service: ServiceRow | null): ServiceRow {
   if (!service) throw noService();
   return service;
 }
+
+export function noWebhook(): AppError {
+  return notFound('Webhook');
+}
+
+export function noDelivery(): AppError {
+  return notFound('Delivery');
+}

@@ -105,3 +105,24 @@ export interface CanonicalEvent {
   readonly bounce?: { readonly class: BounceClass; readonly subType?: string };
   readonly complaint?: { readonly feedbackType?: string };
 }
+
+/** Who calls a customer's webhook: at addresses that have been checked, without following anything. */
+export interface WebhookCaller {
+  /** One POST within 15 s. Never throws: `error` says why there was no answer. */
+  post(call: WebhookCall): Promise<WebhookAnswer>;
+}
+
+export interface WebhookCall {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface WebhookAnswer {
+  /** Null when there was no answer. */
+  readonly status: number | null;
+  /** ≤ 4 KiB of what was answered. */
+  readonly excerpt: string | null;
+  readonly error: string | null;
+  readonly retryAfterSeconds: number | null;
+}

@@ -1,7 +1,7 @@
 import type { DnsResolver, Resolution } from '../../dns/ports';
 import { isGlobalUnicast } from '../../dns/rules/global-addresses';
 import type { TransportResult } from '../../mail/ports';
-import { isPrivateAddress } from './addresses';
+import { isPrivateAddress } from '../contactable';
 
 export type Exchanger = { readonly host: string; readonly addresses: readonly string[] };
 /** Where mail for a domain goes, best first; or what its DNS says of the mail already. */

@@ -1,4 +1,4 @@
-import { isLoopbackAddress } from './addresses';
+import { isLoopbackAddress } from '../contactable';
 import type { MailTransport, TransportJob, TransportResult } from '../../mail/ports';
 import { SmtpFault } from './smtp/line';
 import { faultResult, spoken } from './smtp/outcome';

@@ -2,8 +2,9 @@ import { domainOperations } from './domains';
 import { keyOperations } from './keys';
 import { serviceOperations } from './services';
 import { suppressionOperations } from './suppressions';
+import { webhookOperations } from './webhooks';
 
 export type { MailDeps } from '../deps';
 
 /** Operations of mail; http/routes.ts adds them to the one list. One file per noun beside this one. */
-export const mailOperations = [...serviceOperations, ...domainOperations, ...keyOperations, ...suppressionOperations];
+export const mailOperations = [...serviceOperations, ...domainOperations, ...keyOperations, ...suppressionOperations, ...webhookOperations];
