@@ -32,7 +32,7 @@ async function main(config: Config): Promise<void> {
       server.close(done);
       server.closeIdleConnections();
     });
-    await Promise.all([deps.dispatcher.drain(), deps.mailDispatcher.drain()]);
+    await Promise.all([deps.dispatcher.drain(), deps.mailDispatcher.drain(), deps.mailStarts.drain()]);
     await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await deps.db.close();
   });

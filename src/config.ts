@@ -39,8 +39,8 @@ const schema = z.object({
   METRICS_ADDR: address.default('127.0.0.1:9464').describe('where this process answers Prometheus'),
   PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional().describe('origin clients use; https in production'),
   TRUSTED_PROXIES: list.default([]).describe('networks whose X-Forwarded-For is believed'),
-  PENDING_OPERATIONS_MAX: count(1, 1_000_000).default(10_000).describe('accepted work waiting for Temporal beyond which new mail is refused'),
-  PENDING_OPERATIONS_AGE_SECONDS: count(1, 86_400).default(900).describe('the same, by age of the oldest'),
+  PENDING_OPERATIONS_MAX: count(1, 10_000_000).default(100_000).describe('mail waiting for Temporal beyond which new mail is refused'),
+  PENDING_OPERATIONS_AGE_SECONDS: count(1, 86_400).default(600).describe('the same, by age of the oldest'),
 
   WORKER_QUEUES: list.pipe(z.array(z.enum(queues)).min(1)).default([...queues]).describe('queues this worker serves'),
   WORKER_BUILD_ID: z.string().optional().describe('turns Worker Versioning on'),

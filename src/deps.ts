@@ -50,6 +50,8 @@ import { countServices, requestDeletion as requestPostgresDeletion, type PublicG
 import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
 import { changePlan as changeMailPlan, countServices as countMailServices, requestDeletion as requestMailDeletion } from './mail/service';
 import { createCancelRun, type CancelRun } from './temporal/cancel';
+import { openMailDelivery, openMailSending } from './mail-composition';
+import type { DeliveryDeps } from './mail/service';
 import { openTemporal, type Temporal } from './temporal/connection';
 import { scheduleIds, workflowIds } from './temporal/ids';
 import { startOptions } from './temporal/options';
@@ -110,6 +112,7 @@ export function openApi(core: CoreDeps): AppDeps {
     dnsLookup: answerOf,
     dnsBackend: dnsBackendOf(core),
     startSync: startSyncOf(temporal),
+    ...openMailSending(core, temporal),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
     watch: createOperationWatch({ database: db, listener: core.listener }),
     limiter: createLimiter(db),
@@ -132,7 +135,7 @@ function billingProviderOf({ config, db }: CoreDeps): BillingProvider {
 }
 
 /** What activities, relay and reconcile need in the worker process. */
-export interface WorkerDeps extends CoreDeps {
+export interface WorkerDeps extends CoreDeps, Pick<DeliveryDeps, 'signingKey' | 'resultWriter' | 'attempts'> {
   readonly temporal: Temporal;
   readonly alerts: Alerts;
   /** One line per product that has transitional rows. */
@@ -163,6 +166,7 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     dnsBackend: dnsBackendOf(core),
     startSync: startSyncOf(temporal),
     webhookCaller: new CheckedWebhookCaller({ allowPrivate: config.MAIL_WEBHOOK_ALLOW_PRIVATE }),
+    ...openMailDelivery(core),
     cancelRun: createCancelRun(temporal),
     alerts: createAlerts({ appendAudit, metrics, log }),
     reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule],

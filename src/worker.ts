@@ -11,6 +11,8 @@ import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from '.
 import { startSyncRelay } from './dns/service';
 import { startMailRelay } from './identity/service';
 import { startWebhookSender } from './mail/webhooks/sender';
+import { startMailDeliveryRelay } from './mail/service';
+import { startBatchOf, startDeliveryOf } from './mail-composition';
 import { startRelay } from './operations/relay';
 import { bootstrapTemporal } from './temporal/bootstrap';
 import { ensureSchedules } from './temporal/schedules';
@@ -41,9 +43,13 @@ async function main(config: Config): Promise<void> {
   const mailRelay = startMailRelay({ ...deps, start: startMailOf(deps.temporal) });
   const syncRelay = startSyncRelay(deps);
   const webhooks = startWebhookSender(deps);
+  const deliveryRelay = startMailDeliveryRelay({
+    ...deps, startDelivery: startDeliveryOf(deps.temporal), startBatch: startBatchOf(deps.temporal),
+    startsPerSecond: config.MAIL_RELAY_STARTS_PER_SECOND, batchSize: config.MAIL_BATCH_SIZE,
+  });
   const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => readiness(deps, workers));
   onShutdown(async () => {
-    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), syncRelay.stop(), webhooks.stop()]);
+    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), syncRelay.stop(), deliveryRelay.stop(), webhooks.stop()]);
     await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await core.db.close();
   }, drainMs);

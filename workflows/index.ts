@@ -17,3 +17,5 @@ export { syncZone } from './dns/sync-zone';
 export { purgeZone } from './dns/purge-zone';
 export { retainDns } from './dns/retain-dns';
 export { checkDrift } from './dns/check-drift';
+export { deliverBatch } from './mail/deliver-batch';
+export { deliverMessage } from './mail/deliver-message';

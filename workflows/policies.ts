@@ -82,3 +82,8 @@ export const rechecking: ActivityOptions = {
 export const paging: ActivityOptions = {
   startToCloseTimeout: '5m', heartbeatTimeout: '30s', retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5m' }, cancellationType,
 };
+
+/** Tries recipients of messages: rows guard against double work, so a lost attempt may be made again by anybody. */
+export const attempting: ActivityOptions = {
+  startToCloseTimeout: '10m', heartbeatTimeout: '30s', scheduleToCloseTimeout: '1h', retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '60s' }, cancellationType,
+};

@@ -1,10 +1,11 @@
 import { createMailDeletionActivities } from './deletion';
+import { createDeliveryActivities } from './delivery';
 import { createMailDomainActivities } from './domains';
 
-export type MailActivityDeps = Parameters<typeof createMailDeletionActivities>[0] & Parameters<typeof createMailDomainActivities>[0];
+export type MailActivityDeps = Parameters<typeof createMailDeletionActivities>[0] & Parameters<typeof createMailDomainActivities>[0] & Parameters<typeof createDeliveryActivities>[0];
 export type MailActivities = ReturnType<typeof createMailActivities>;
 
 /** Activities on the queues `mail` and `mail-delivery`. */
 export function createMailActivities(deps: MailActivityDeps) {
-  return { ...createMailDomainActivities(deps), ...createMailDeletionActivities(deps) };
+  return { ...createMailDomainActivities(deps), ...createMailDeletionActivities(deps), ...createDeliveryActivities(deps) };
 }

@@ -37,7 +37,7 @@ import type { OperationRow } from '../operations/store';
 import { requireSpend } from './spend';
 import { restrictedAccounts } from './state';
 import { databaseNow, ensurePeriod, writeTimeZone, type PeriodRow } from './store/accounts';
-import { claim, findLimits, findUpgrade, giveBack, judge, readUsed, type Counter, type Grounds, type PlanChoice } from './store/quotas';
+import { claim, findLimits, findPlanIncluding, findUpgrade, giveBack, judge, readUsed, type Counter, type Grounds, type PlanChoice } from './store/quotas';
 import * as store from './store/subscriptions';
 import { insertUsage, rebuildBuckets, type Ingested, type UsageFact } from './store/usage';
 import type { NewSubscription, SubscriptionRow } from './store/subscriptions';
@@ -215,6 +215,11 @@ export function planAllowing(db: Db, resource: string, used: number): Promise<st
 export async function limits(db: Db, scope: LimitScope, product: Product): Promise<Readonly<Record<string, number>>> {
   const holderId = product === 'dns' ? scope.orgId : scope.resourceId ?? scope.orgId;
   return await findLimits(db, { product, plan: scope.plan ?? null, holderId }) ?? {};
+}
+
+/** The smallest larger plan that includes this much of a metric in a period; null when none does. */
+export function findPlanWithUse(db: Db, need: { product: Product; resourceId: string; metric: string; use: number }): Promise<string | null> {
+  return findPlanIncluding(db, need);
 }
 
 function choiceOf({ orgId, product, plan, holderId, scopeId }: Reservation): PlanChoice {

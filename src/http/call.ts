@@ -6,7 +6,7 @@ import { openedOperations } from '../operations/store';
 import { authenticate, authorise } from './authenticate';
 import { clientNetwork } from './client-address';
 import { findKeptAnswer, fingerprintOf, readIdempotencyKey, transactOnce, type IdempotencyScope, type KeptAnswer } from './idempotency';
-import { Reply, type Operation, type Payload, type RateRule, type RequestFacts } from './operation';
+import { Reply, type Once, type Operation, type Payload, type RateRule, type RequestFacts } from './operation';
 import { parseRequest, type Parsed } from './parse';
 import type { Quota } from './rate-limit';
 import type { FrameDeps } from './frame';
@@ -55,7 +55,7 @@ function causeOf<D>(operation: Operation<D>, caller: Caller, { requestId, ip }: 
 type Ready = Parsed & { caller: Caller; params: Readonly<Record<string, string>>; facts: RequestFacts };
 
 async function answerOf<D extends FrameDeps>(deps: D, operation: Operation<D>, ready: Ready): Promise<Answer> {
-  const scope = operation.idempotent ? idempotencyScope(operation, ready) : null;
+  const scope = operation.idempotent === true ? idempotencyScope(operation, ready) : null;
   if (!scope) return handle(deps, operation, ready, (work) => inTransaction(deps.db, work));
   return singleFlight(`${scope.principal}|${scope.operation}|${scope.key}`, async () => {
     const kept = await findKeptAnswer(deps.db.prisma, scope);
@@ -94,6 +94,7 @@ async function handle<D extends FrameDeps>(deps: D, operation: Operation<D>, rea
   const call = {
     deps, caller, params, query, body, request: facts,
     cause: causeOf(operation, caller, facts),
+    once: operation.idempotent === 'own' ? onceOf({ params, query, body, facts }) : null,
     transact: <T extends Payload | Reply<Payload>>(work: (tx: Tx) => Promise<T>) => withStarts(deps, transact, work),
   };
   return toAnswer(operation, await invoke(operation, call), ready);
@@ -140,6 +141,11 @@ function keptAnswer<D>(operation: Operation<D>, { status, headers, body }: Answe
 
 function replay({ status, headers, body }: KeptAnswer): Answer {
   return { status, body, cookies: [], headers: { ...headers, 'Idempotency-Replayed': 'true' } };
+}
+
+function onceOf({ params, query, body, facts }: Omit<Ready, 'caller'>): Once | null {
+  const key = readIdempotencyKey(facts.headers['idempotency-key']);
+  return key === null ? null : { key, fingerprint: fingerprintOf({ params, query, body }) };
 }
 
 /** Open operations have no principal that a key could belong to: there the header is checked and means nothing. */

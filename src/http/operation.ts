@@ -38,9 +38,13 @@ export interface Call<D, C extends Caller, P, Q, B> {
   readonly request: RequestFacts;
   /** For audit rows. */
   readonly cause: Cause;
+  /** The Idempotency-Key of an operation that keeps its answers itself, with the fingerprint of the validated request. */
+  readonly once: Once | null;
   /** One transaction: the effect, the idempotency row, the audit row last; then the workflows of opened operations are started. */
   transact<T extends Payload | Reply<Payload>>(work: (tx: Tx) => Promise<T>): Promise<T>;
 }
+
+export type Once = { readonly key: string; readonly fingerprint: string };
 
 export interface RequestFacts {
   readonly requestId: string;
@@ -81,8 +85,8 @@ export interface Definition<D, C extends Caller, Path extends string, Q extends 
   status?: 200 | 202;
   /** Own errors beside those every operation of its kind may give. */
   errors?: readonly ErrorCode[];
-  /** POST that creates or sends: honours Idempotency-Key. */
-  idempotent?: boolean;
+  /** POST that creates or sends: honours Idempotency-Key. `own`: the handler keeps its answers itself, by `call.once`. */
+  idempotent?: boolean | 'own';
   /** Members of the answer that are not kept for a replay: they come back null. */
   secrets?: readonly string[];
   /** ✱: needs a session that gave its password within SESSION_FRESH_SECONDS. */

@@ -6,7 +6,7 @@ export function unknownKeyIssues(schema: z.ZodType, path: readonly PropertyKey[]
   const known = knownKeys(schema, path);
   return keys.map((key) => {
     const meant = nearest(key, known);
-    return { path: [...path, key].join('.'), message: meant ? `unknown key; did you mean "${meant}"?` : `unknown key${known.length > 0 ? `; known are ${known.join(', ')}` : ''}` };
+    return { path: [...path, key].join('.'), message: meant ? `unknown key, not supported; did you mean "${meant}"?` : `unknown key, not supported${known.length > 0 ? `; known are ${known.join(', ')}` : ''}` };
   });
 }
 

@@ -6,9 +6,10 @@ import type { Database } from '../db/client';
 import type { DnsResolver } from '../dns/ports';
 import type { Platform } from '../dns/rules/platform';
 import type { ProviderEvents } from './ports';
+import type { SendDeps } from './send';
 
 /** What the operations of mail need; deps.ts provides it. */
-export interface MailDeps {
+export interface MailDeps extends Pick<SendDeps, 'acceptWriter' | 'pendingMail' | 'mailStarts'> {
   readonly db: Database;
   readonly clock: Clock;
   readonly cursors: Cursors;
@@ -18,5 +19,5 @@ export interface MailDeps {
   readonly dnsResolver: DnsResolver;
   /** Who may tell of mail, by the name in the path. */
   readonly eventSources: ReadonlyMap<string, { readonly adapter: ProviderEvents; readonly secrets: readonly string[] }>;
-  readonly config: Pick<Config, 'MAIL_TRANSPORT' | 'MAIL_BOUNCE_DOMAIN' | 'MAIL_WEBHOOK_ALLOW_PRIVATE'>;
+  readonly config: Pick<Config, 'MAIL_TRANSPORT' | 'MAIL_BOUNCE_DOMAIN' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'MAIL_MAX_AGE_HOURS'>;
 }

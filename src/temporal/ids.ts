@@ -9,6 +9,8 @@ export const workflowIds = {
   syncZone: (zoneId: string) => `dns-sync/${zoneId}`,
   verifyDomain: (domainId: string) => `mail-verify/${domainId}`,
   deleteMailService: (mailServiceId: string) => `mail-delete-service/${mailServiceId}`,
+  deliverMessage: (messageId: string) => `mail-deliver/${messageId}`,
+  deliverBatch: (firstMessageId: string) => `mail-batch/${firstMessageId}`,
   purgeZone: (zoneId: string) => `dns-purge/${zoneId}`,
 } as const;
 

@@ -45,8 +45,8 @@ test('every fault of body is named at once, with where it is', async () => {
 test('an unknown key is refused and the nearest known one suggested', async () => {
   const { body } = await post({ ...good, displayname: 'x', colour: 'red' });
   expect(body.issues).toEqual([
-    { path: 'displayname', message: 'unknown key; did you mean "displayName"?' },
-    { path: 'colour', message: expect.stringMatching(/^unknown key; known are displayName, rows/) },
+    { path: 'displayname', message: 'unknown key, not supported; did you mean "displayName"?' },
+    { path: 'colour', message: expect.stringMatching(/^unknown key, not supported; known are displayName, rows/) },
   ]);
 });
 

@@ -32,7 +32,7 @@ function expected({ auth }: Described, column: Column): Verdict {
   return from !== undefined && roles.indexOf(column) >= roles.indexOf(from) ? 'yes' : '403';
 }
 
-// A provider that is not configured is a 404: the ledger is.
+// A provider that is not configured is a 404: the ledger and generic mail events are.
 const api = withApi({ LEDGER_WEBHOOK_SECRETS: `whsec_${Buffer.alloc(24, 1).toString('base64')}` });
 
 test('the permissions are the table of the contract', () => {
@@ -62,7 +62,7 @@ test('an alias asks for the same', async () => {
 });
 
 async function verdictOf(operation: Described, column: Column, address = addresses(operation)[0] ?? ''): Promise<string> {
-  const path = address.replace(':orgSlug', api.tenant.orgSlug).replace(':projectSlug', api.tenant.projectSlug).replace(':provider', 'ledger').replace(/:\w+/g, 'x');
+  const path = address.replace(':orgSlug', api.tenant.orgSlug).replace(':projectSlug', api.tenant.projectSlug).replace(':provider', address.includes('/mail/') ? 'generic' : 'ledger').replace(/:\w+/g, 'x');
   const { status, body } = await api.ask(operation.method.toUpperCase(), path, { headers: await credential(column), json: { accessMatrix: true } });
   if (status === 400) return body.code === 'validation_error' ? 'yes' : `400 ${String(body.code)}`;
   if (status === 404 && !/^(Organi[sz]ation|Project)/.test(body.message)) return `404 ${String(body.message)}`;

@@ -38,7 +38,7 @@ test('only POSTs honour Idempotency-Key, only writes take a body or answer 202',
 test('a 202 names the operation a client can follow', () => {
   for (const { responses, ...operation } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
     const accepted = responses['202'];
-    if (accepted && operation.operationId !== 'sendMail') expect({ ...operation, text: JSON.stringify(accepted.content) }).toMatchObject({ text: expect.stringContaining('"operation"') });
+    if (accepted && !/sendMail|mail\/send/.test(JSON.stringify(operation))) expect({ ...operation, text: JSON.stringify(accepted.content) }).toMatchObject({ text: expect.stringContaining('"operation"') });
   }
 });
 

@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { pino } from 'pino';
-import { createMailActivities } from '../../activities/mail';
+import { createMailDeletionActivities } from '../../activities/mail/deletion';
+import { createMailDomainActivities } from '../../activities/mail/domains';
 import { activityInterceptor } from '../../activities/steps';
 import { withApi } from '../support/api';
 import { insertMessage } from '../support/mail-rows';
@@ -58,7 +59,7 @@ describe('deleteMailService', () => {
         const messageId = await insertMessage(api.deps.db, mailServiceId, ['queued', 'deferred', 'delivered']);
         const { operation } = await ask('DELETE', `/services/${mailServiceId}`);
         return {
-          input: { mailServiceId, operationId: operation.id }, activities: createMailActivities(api.deps),
+          input: { mailServiceId, operationId: operation.id }, activities: { ...createMailDomainActivities(api.deps), ...createMailDeletionActivities(api.deps) },
           verify: async ({ end }) => {
             const row = await one('select s.status, o.state from mail_service s join operation o on o.id = $2 where s.id = $1', mailServiceId, operation.id);
             if (end !== 'completed') return expect([{ status: 'deleting', state: 'running' }, { status: 'deleting', state: 'pending' }, { status: 'removed', state: 'succeeded' }]).toContainEqual(row);

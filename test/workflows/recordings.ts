@@ -28,6 +28,8 @@ const orgDeletion = { requestProjectDeletions: done, awaitProjectsGone: done, cl
 const zoneRun = { zoneId: 'zone_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
 const domainRun = { domainId: 'dom_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
 const mailServiceRun = { mailServiceId: 'mls_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
+const messageRun = { messageId: 'msg_01kahq3v7ye5fr2m8d4xw0zt6c' };
+const batchRun = { messageIds: ['msg_01kahq3v7ye5fr2m8d4xw0zt6d', 'msg_01kahq3v7ye5fr2m8d4xw0zt6e'] };
 /** Answers with each value in turn, then the last again. */
 const inTurn = (...values: unknown[]) => async () => (values.length > 1 ? values.shift() : values[0]);
 
@@ -64,6 +66,10 @@ export const recordings: readonly Recording[] = [
   { workflow: 'recheckMailDomains', variant: 'checked', activities: { recheckDueDomains: async () => ({ checked: 2 }) } },
   { workflow: 'syncZone', variant: 'given-up', input: zoneRun, activities: { ensureZonePublished: refused, markSyncFailed: done } },
   { workflow: 'checkDrift', variant: 'two-pages', activities: { listDriftedZones: inTurn({ drifted: [zoneRun.zoneId], next: zoneRun.zoneId }, { drifted: [], next: null }), requestZoneSyncs: done } },
+  { workflow: 'deliverMessage', variant: 'delivered', input: messageRun, activities: { attemptMessages: async () => [{ messageId: messageRun.messageId, settled: true, nextAttemptAt: null }] } },
+  { workflow: 'deliverMessage', variant: 'after-a-deferral', input: messageRun, activities: { attemptMessages: inTurn([{ messageId: messageRun.messageId, settled: false, nextAttemptAt: '2020-01-01T00:00:00.000Z' }], [{ messageId: messageRun.messageId, settled: true, nextAttemptAt: null }]) } },
+  { workflow: 'deliverBatch', variant: 'one-handed-on', input: batchRun, activities: { attemptMessages: async () => [{ messageId: batchRun.messageIds[0], settled: true, nextAttemptAt: null }, { messageId: batchRun.messageIds[1], settled: false, nextAttemptAt: null }] } },
+  { workflow: 'deliverBatch', variant: 'all-handed-on', input: batchRun, activities: { attemptMessages: refused } },
 ];
 
 export const fileOf = ({ workflow, variant }: Pick<Recording, 'workflow' | 'variant'>) => `${workflow}.${variant}.bin`;

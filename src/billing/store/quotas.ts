@@ -100,6 +100,16 @@ export async function findUpgrade(
   return row?.code ?? null;
 }
 
+/** The smallest larger plan that includes this much of a metric in a period; null when none does. */
+export async function findPlanIncluding(db: Db, need: { product: Product; resourceId: string; metric: string; use: number }): Promise<string | null> {
+  const [row] = await rows<{ code: string }>(db, `
+    select p.code from plan p where p.product = $1 and p.active_to is null and p.code <> 'none' and (p.included ->> $3::text)::bigint >= $4::bigint
+      and p.rank > coalesce((select o.rank from subscription s join plan o on o.product = s.product and o.code = s.plan and o.version = s.plan_version
+        where s.resource_id = $2 and s.status <> 'canceled'), -1)
+    order by p.rank limit 1`, need.product, need.resourceId, need.metric, need.use);
+  return row?.code ?? null;
+}
+
 export type CounterRow = { scopeId: string; resource: string; used: number };
 
 /** Counters of a project, or of the whole organisation. */

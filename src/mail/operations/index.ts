@@ -1,5 +1,7 @@
 import { domainOperations } from './domains';
 import { keyOperations } from './keys';
+import { providerEventOperations } from './provider-events';
+import { sendOperations } from './send';
 import { serviceOperations } from './services';
 import { suppressionOperations } from './suppressions';
 import { webhookOperations } from './webhooks';
@@ -7,4 +9,6 @@ import { webhookOperations } from './webhooks';
 export type { MailDeps } from '../deps';
 
 /** Operations of mail; http/routes.ts adds them to the one list. One file per noun beside this one. */
-export const mailOperations = [...serviceOperations, ...domainOperations, ...keyOperations, ...suppressionOperations, ...webhookOperations];
+export const mailOperations = [
+  ...sendOperations, ...providerEventOperations, ...serviceOperations, ...domainOperations, ...keyOperations, ...suppressionOperations, ...webhookOperations,
+];

@@ -1,4 +1,5 @@
-import type { RecipientStatus } from '../state';
+import type { BounceClass } from '../ports';
+import type { RecipientStatus, StatusReason } from '../state';
 
 /** Whose turn it is while a recipient is deferred: ours, or the provider's after hand-over. */
 export const retryOwners = ['us', 'provider'] as const;
@@ -78,3 +79,12 @@ function compare(fact: Fact, { factAt, factId }: Standing): number {
   if (byTime !== 0) return byTime;
   return fact.eventId === factId ? 0 : fact.eventId > (factId ?? '') ? 1 : -1;
 }
+
+/** What may change about a recipient. */
+export type RecipientState = {
+  status: RecipientStatus; statusReason: StatusReason | null; retryOwner: RetryOwner; attemptNo: number; fence: number; leaseUntil: Date | null;
+  nextAttemptAt: Date | null; lastAttemptAt: Date | null; factAt: Date | null; factEventId: string | null; mxHost: string | null; tls: string | null;
+  smtpCode: number | null; enhancedCode: string | null; diagnostic: string | null; deliveredAt: Date | null; bounceClass: BounceClass | null;
+  bounceSubType: string | null; complainedAt: Date | null; feedbackType: string | null; provider: string | null; providerMessageId: string | null;
+};
+export type RecipientRow = RecipientState & { id: string; messageId: string; mailServiceId: string; position: number; kind: 'to' | 'cc' | 'bcc'; address: string; addressKey: string };
