@@ -37,21 +37,20 @@ export type RecordFilter = {
   status: 'active' | 'deleted' | 'all'; sort: 'created' | 'name';
 };
 
-/** Records of a zone after the key: newest first, or by name, type and id. */
-export function listRecords(db: Db, filter: RecordFilter, page: { after: PageKey | null; limit: number }): Promise<RecordRow[]> {
+const statusCondition = { active: 'r.deleted_at is null', deleted: 'r.deleted_at is not null', all: 'true' } as const;
+
+/** Records of a zone after the key: newest first, or by name, type and id. A page begins where the key is in the index. */
+export function listRecords(db: Db, filter: RecordFilter, { after, limit }: { after: PageKey | null; limit: number }): Promise<RecordRow[]> {
   const byName = filter.sort === 'name';
-  const [first, second, third] = page.after ?? [null, null, null];
-  const position = byName ? '($8::text is null or (r.name, r.type, r.id) > ($8::text, $9::text, $10::text))'
-    : '($8::timestamptz is null or (r.created_at, r.id) < ($8::timestamptz, $9::text)) and $10::text is null';
+  const position = byName ? '(r.name, r.type, r.id) > ($8::text, $9::text, $10::text)' : '(r.created_at, r.id) < ($8::timestamptz, $9::text)';
   return rows<RecordRow>(db, `select ${recordColumns} from dns_record r
-    where r.zone_id = $1 and not r.challenge
-      and (case $2::text when 'active' then r.deleted_at is null when 'deleted' then r.deleted_at is not null else true end)
-      and ($3::text is null or r.type = $3::text) and ($4::text is null or r.name = $4::text)
-      and ($5::text is null or position($5::text in r.name) > 0 or position($5::text in lower(r.value)) > 0 or position($5::text in lower(coalesce(r.comment, ''))) > 0)
-      and ($6::boolean is null or r.proxied = $6::boolean) and ($7::boolean is null or (r.managed is not null) = $7::boolean)
-      and ${position}
-    order by ${byName ? 'r.name, r.type, r.id' : 'r.created_at desc, r.id desc'} limit $11::int`,
-  filter.zoneId, filter.status, filter.type, filter.name, filter.search, filter.proxied, filter.managed, first ?? null, second ?? null, third ?? null, page.limit);
+    where r.zone_id = $1 and not r.challenge and ${statusCondition[filter.status]}
+      and ($2::text is null or r.type = $2::text) and ($3::text is null or r.name = $3::text)
+      and ($4::text is null or position($4::text in r.name) > 0 or position($4::text in lower(r.value)) > 0 or position($4::text in lower(coalesce(r.comment, ''))) > 0)
+      and ($5::boolean is null or r.proxied = $5::boolean) and ($6::boolean is null or (r.managed is not null) = $6::boolean)
+      and ${after === null ? 'true' : position}
+    order by ${byName ? 'r.name, r.type, r.id' : 'r.created_at desc, r.id desc'} limit $7::int`,
+  filter.zoneId, filter.type, filter.name, filter.search, filter.proxied, filter.managed, limit, ...(after ?? []));
 }
 
 /** Deletes, then updates, then creates: a name may change hands within one write. Errors: `duplicate_record`, `cname_conflict`. */
