@@ -6,9 +6,8 @@ import { serveMetrics } from './core/metrics-server';
 import type { Log } from './core/log';
 import { announceReady, onShutdown, runProcess } from './core/process';
 import { missingMigrations } from './db/migrate';
-import { followPlatform } from './dns/service';
 import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from './deps';
-import { startSyncRelay } from './dns/service';
+import { followPlatform, startFlattening, startSyncRelay } from './dns/service';
 import { startMailRelay } from './identity/service';
 import { startWebhookSender } from './mail/webhooks/sender';
 import { startMailDeliveryRelay } from './mail/service';
@@ -41,7 +40,7 @@ async function main(config: Config): Promise<void> {
   });
   const relay = startRelay({ ...deps, database: core.db });
   const mailRelay = startMailRelay({ ...deps, start: startMailOf(deps.temporal) });
-  const syncRelay = startSyncRelay(deps);
+  const zoneLoops = [startSyncRelay(deps), startFlattening(deps)];
   const webhooks = startWebhookSender(deps);
   const deliveryRelay = startMailDeliveryRelay({
     ...deps, startDelivery: startDeliveryOf(deps.temporal), startBatch: startBatchOf(deps.temporal),
@@ -49,7 +48,7 @@ async function main(config: Config): Promise<void> {
   });
   const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => readiness(deps, workers));
   onShutdown(async () => {
-    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), syncRelay.stop(), deliveryRelay.stop(), webhooks.stop()]);
+    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), ...zoneLoops.map((loop) => loop.stop()), deliveryRelay.stop(), webhooks.stop()]);
     await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await core.db.close();
   }, drainMs);

@@ -6,10 +6,11 @@ export { ensureManagedRecords, findHostedZone, removeManagedRecords } from './ma
 export { findRecordsPointingAt } from './store/managed';
 export { countZones } from './store/zones';
 export { ensureChecked } from './checks';
-export { endSync, ensurePublished } from './sync';
+export { endSync, ensurePublished, ensureSynced } from './sync';
 export { listDrifted } from './drift';
 export { startSyncRelay, type StartSync } from './sync-relay';
 export { applyRetention, purgeZone, removeZoneContent, type Retained } from './retention';
 export { followPlatform } from './platform-change';
 export type { DnsDeps } from './deps';
 export { notifyServers, readServers } from './store/sync';
+export { startFlattening } from './flattening';

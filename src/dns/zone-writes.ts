@@ -3,6 +3,7 @@ import { AppError } from '../core/errors';
 import type { Tx } from '../db/transaction';
 import type { DnsDeps } from './deps';
 import { requireVersion, requireWritable } from './faults';
+import { readFlattened } from './store/flattened';
 import type { RecordRow } from './store/records';
 import { lockZone, type ZoneRow } from './store/zones';
 import { writeZone, type RecordWrites, type Written } from './write';
@@ -30,7 +31,8 @@ export async function write(
   tx: Tx, deps: WriteDeps, { zone, cause, dryRun, single }: { zone: ZoneRow; cause: Cause; dryRun?: boolean | undefined; single?: boolean }, writes: RecordWrites,
 ): Promise<ZoneWritten> {
   const written = await writeZone(tx, { platform: deps.dnsPlatform, zone, cause, dryRun: dryRun ?? false, single: single ?? false }, writes);
-  return { written, zone: { ...zone, version: written.version, serial: written.serial } };
+  const alias = [...written.created, ...written.updated].some(({ name, type }) => name === '@' && type === 'CNAME');
+  return { written, zone: { ...zone, version: written.version, serial: written.serial, flattened: alias ? await readFlattened(tx, zone.id) : zone.flattened } };
 }
 
 /** Errors: `managed_record` for a record that a product keeps. */

@@ -2,6 +2,7 @@ import { operationsOf, Reply } from '../../http/operation';
 import { applyBatch } from '../batch';
 import { batchAnswer, batchBody, batchQuery, exportAnswer, importAnswer, importBody } from '../batch-schemas';
 import type { DnsDeps } from '../deps';
+import { prepareTargets } from '../flattening';
 import { etag } from '../faults';
 import { exportZone, importZone } from '../zone-files';
 import { limits, writeErrors } from './records';
@@ -20,6 +21,7 @@ const batchDnsRecords = project('dns:write')({
     const batch = {
       deletes, dryRun, updates: updates.map(({ id, type, ...fields }) => ({ id, type, fields })), creates: creates.map(({ type, ...fields }) => ({ type, fields })),
     };
+    await prepareTargets(deps, caller.project.id, zoneId, [...creates, ...updates.filter(({ name, value }) => name !== undefined || value !== undefined).map(({ id, name, value }) => ({ recordId: id, name, value }))]);
     return awaited(deps, zoneId, dryRun ? undefined : wait, await transact(async (tx) => {
       const done = await applyBatch(tx, deps, { caller, zoneId, cause, ifMatch, batch });
       return showBatch(deps, done, { dryRun, updated: done.written.named });

@@ -1,6 +1,7 @@
 import { operationsOf, Reply } from '../../http/operation';
 import type { DnsDeps } from '../deps';
 import { etag } from '../faults';
+import { prepareTargets } from '../flattening';
 import { createRecord, deleteRecord, deleteRecords, getRecord, pageRecords, restoreRecord, updateRecord } from '../records';
 import {
   bulkDeleteBody, bulkDeletedAnswer, bulkDeleteQuery, createRecordBody, listRecordsAnswer, listRecordsQuery, recordAnswer, recordDeletedAnswer, recordWrittenAnswer,
@@ -34,8 +35,10 @@ const createDnsRecord = project('dns:write')({
   summary: 'Create a record',
   description: 'Answered by our name servers within milliseconds of the answer.',
   query: writeQuery, body: createRecordBody, answer: recordWrittenAnswer, errors: writeErrors, idempotent: true, limits,
-  handle: async ({ deps, caller, params: { zoneId }, query: { wait }, body: { type, ...fields }, cause, request: { ifMatch }, transact }) => awaited(deps, zoneId, wait,
-    await transact(async (tx) => shown(deps, await createRecord(tx, deps, { caller, zoneId, cause, ifMatch, record: { type, fields } })))),
+  handle: async ({ deps, caller, params: { zoneId }, query: { wait }, body: { type, ...fields }, cause, request: { ifMatch }, transact }) => {
+    await prepareTargets(deps, caller.project.id, zoneId, [{ type, ...fields }]);
+    return awaited(deps, zoneId, wait, await transact(async (tx) => shown(deps, await createRecord(tx, deps, { caller, zoneId, cause, ifMatch, record: { type, fields } }))));
+  },
 });
 
 const getDnsRecord = project('dns:read')({
@@ -54,8 +57,10 @@ const updateDnsRecord = project('dns:write')({
   summary: 'Change a record',
   description: 'null clears a field. A ttl becomes that of all records of the name and type, proxied and origin those of all addresses of the name.',
   query: writeQuery, body: updateRecordBody, answer: recordWrittenAnswer, errors: ['type_immutable', 'managed_record', ...writeErrors], limits,
-  handle: async ({ deps, caller, params, query: { wait }, body: { type, ...fields }, cause, request: { ifMatch }, transact }) => awaited(deps, params.zoneId, wait,
-    await transact(async (tx) => shown(deps, await updateRecord(tx, deps, { caller, ...params, cause, ifMatch, type, fields })))),
+  handle: async ({ deps, caller, params, query: { wait }, body: { type, ...fields }, cause, request: { ifMatch }, transact }) => {
+    if (fields.name !== undefined || fields.value !== undefined) await prepareTargets(deps, caller.project.id, params.zoneId, [{ ...params, ...fields }]);
+    return awaited(deps, params.zoneId, wait, await transact(async (tx) => shown(deps, await updateRecord(tx, deps, { caller, ...params, cause, ifMatch, type, fields }))));
+  },
 });
 
 const deleteDnsRecord = project('dns:write')({
@@ -72,8 +77,10 @@ const restoreDnsRecord = project('dns:write')({
   summary: 'Restore a deleted record',
   description: 'The same id again; it joins the ttl, proxied and origin its name has now.',
   query: writeQuery, answer: recordWrittenAnswer, errors: ['invalid_state', 'managed_record', ...writeErrors], limits,
-  handle: async ({ deps, caller, params, query: { wait }, cause, request: { ifMatch }, transact }) => awaited(deps, params.zoneId, wait,
-    await transact(async (tx) => shown(deps, await restoreRecord(tx, deps, { caller, ...params, cause, ifMatch })))),
+  handle: async ({ deps, caller, params, query: { wait }, cause, request: { ifMatch }, transact }) => {
+    await prepareTargets(deps, caller.project.id, params.zoneId, [params]);
+    return awaited(deps, params.zoneId, wait, await transact(async (tx) => shown(deps, await restoreRecord(tx, deps, { caller, ...params, cause, ifMatch }))));
+  },
 });
 
 const bulkDeleteDnsRecords = project('dns:write')({
