@@ -14,3 +14,6 @@ export { followPlatform } from './platform-change';
 export type { DnsDeps } from './deps';
 export { notifyServers, readServers } from './store/sync';
 export { startFlattening } from './flattening';
+export { ensureChallenge, removeChallenge } from './challenges';
+export { loadProxyRoutes } from './proxying';
+export type { ProxyOrigin, ProxyRoute } from './rules/proxy-routes';

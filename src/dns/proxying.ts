@@ -1,0 +1,14 @@
+import type { Db } from '../db/client';
+import { proxyRoutes, type ProxyRoute } from './rules/proxy-routes';
+import { findRoutedDomain, listHeldBelow, readRouteRecords } from './store/routes';
+
+/**
+ * The names for which DNS may answer the gateway's addresses, each with its origins; none while the zone is pending, deleted
+ * or held by another claim. A name of a zone below belongs to that zone. Announced on the channel `dns_zone`.
+ */
+export async function loadProxyRoutes(db: Db, zoneId: string): Promise<ProxyRoute[]> {
+  const domain = await findRoutedDomain(db, zoneId);
+  if (domain === null) return [];
+  const [records, heldBelow] = await Promise.all([readRouteRecords(db, zoneId), listHeldBelow(db, domain)]);
+  return proxyRoutes(domain, records, heldBelow);
+}
