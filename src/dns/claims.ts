@@ -1,5 +1,5 @@
 import type { Tx } from '../db/transaction';
-import { nameserversOf, tokenNames, type Platform } from './rules/platform';
+import { tokenNames, type Platform } from './rules/platform';
 import { isAtOrBelow } from './rules/domains';
 import { holderOf, isServed } from './rules/holder';
 import { grouped } from './rules/rrset';
@@ -15,7 +15,7 @@ import { bumpWhole } from './versions';
  */
 export async function settleClaims(tx: Tx, platform: Platform, registrable: string, changing: string | null = null): Promise<void> {
   await lockClaims(tx, registrable);
-  const claims = (await listClaims(tx, registrable)).map((claim) => ({ ...claim, nameservers: [...nameserversOf(platform, claim), ...tokenNames(platform, claim.token)] }));
+  const claims = (await listClaims(tx, registrable)).map((claim) => ({ ...claim, nameservers: [...tokenNames(platform, claim.token), ...(claim.proven ? claim.customNameservers : [])] }));
   const everLive = await listEverLive(tx, [...new Set(claims.map(({ domain }) => domain))]);
   const served = servedClaims(claims, everLive, await listDelegations(tx, registrable));
   const ending = claims.filter((claim) => claim.served && !served.has(claim.zoneId)).map(({ zoneId }) => zoneId);
@@ -28,6 +28,7 @@ export async function settleClaims(tx: Tx, platform: Platform, registrable: stri
   }
 }
 
+/** `nameservers`: names that show whose zone it is. Custom ones do once they are proven: anybody can choose those that a parent delegates to. */
 type NamedClaim = ClaimRow & { nameservers: readonly string[] };
 
 /** Ids of the claims our servers answer; names from the top down, for a zone above decides by its delegation. */

@@ -12,13 +12,13 @@ import { settleClaims } from './claims';
 import type { DnsDeps } from './deps';
 import { noZone, requireVersion, requireWritable, requireZone } from './faults';
 import { ensureNameserverRecords, warnOfNameservers } from './nameservers';
-import type { Platform } from './rules/platform';
-import { canonicalDomain, registrableDomain } from './rules/domains';
+import { nameserversOf, type Platform } from './rules/platform';
+import { canonicalDomain, isAtOrBelow, registrableDomain } from './rules/domains';
 import { canonicalHost } from './rules/names';
 import { nextSerial } from './rules/serials';
 import { firstCheckDelayMs, isLive, type ShownZoneStatus, type StatusReason } from './state';
 import {
-  ensureAssignment, findZone, insertZone, isHeld, listZones, liveZoneIds, loadZone, lockAnyZone, lockZone, markZoneDeleted, markZoneRestored, setCustomNameservers,
+  ensureAssignment, findZone, insertZone, hasLiveClaim, listZones, liveZoneIds, loadZone, lockAnyZone, lockZone, markZoneDeleted, markZoneRestored, setCustomNameservers,
   setSuspension, type ZoneMode, type ZoneRow,
 } from './store/zones';
 import { bumpWhole } from './versions';
@@ -36,15 +36,17 @@ export function canonicalWish(platform: Platform, wish: ZoneWish): CanonicalWish
   const parsed = canonicalDomain(wish.domain, { allowTestTlds: platform.allowTestTlds, platformSuffixes: [platform.nameserverSuffix, platform.edgeSuffix] });
   if (parsed.fault !== undefined) throw invalid([{ path: 'domain', message: parsed.fault }]);
   const { domain, unicodeDomain, warnings } = parsed.value;
-  return { domain, unicodeDomain, mode: wish.mode, customNameservers: canonicalNameservers(domain, wish.customNameservers ?? []), warnings: [...warnings] };
+  return { domain, unicodeDomain, mode: wish.mode, customNameservers: canonicalNameservers(platform, domain, wish.customNameservers ?? []), warnings: [...warnings] };
 }
 
-function canonicalNameservers(domain: string, given: readonly string[]): string[] {
+function canonicalNameservers(platform: Platform, domain: string, given: readonly string[]): string[] {
   const issues: { path: string; message: string }[] = [];
+  const suffixes = [platform.nameserverSuffix, platform.edgeSuffix];
   const names = given.map((text, i) => {
     const host = canonicalHost(text, domain, { underscores: false, wildcard: false });
     if (host.fault !== undefined) issues.push({ path: `customNameservers.${i}`, message: host.fault });
     else if (host.value === domain) issues.push({ path: `customNameservers.${i}`, message: 'must not be the domain itself' });
+    else if (suffixes.some((suffix) => isAtOrBelow(host.value, suffix))) issues.push({ path: `customNameservers.${i}`, message: 'belongs to this platform; leave customNameservers empty for our own names' });
     return host.value ?? text;
   });
   if (names.length > 0 && (names.length < customMin || names.length > customMax)) issues.push({ path: 'customNameservers', message: `must be none or ${customMin} to ${customMax} names` });
@@ -62,10 +64,10 @@ export async function createZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'cl
   const id = newId('zone');
   const registrable = registrableDomain(wish.domain);
   await reserve(tx, { ...owner, ...quota });
-  await ensureAssignment(tx, { projectId: project.id, domain: wish.domain, token: randomToken(), verifyToken: randomBytes(16).toString('hex') });
+  const { token } = await ensureAssignment(tx, { projectId: project.id, domain: wish.domain, token: randomToken(), verifyToken: randomBytes(16).toString('hex') });
   await insertZone(tx, {
     id, ...owner, domain: wish.domain, unicodeDomain: wish.unicodeDomain, registrable, mode: wish.mode, customNameservers: wish.customNameservers,
-    cnameToken: wish.mode === 'external' ? randomToken() : null, serial: nextSerial(0, deps.clock.now()), firstCheckSeconds: firstCheckDelayMs / 1000, cause,
+    cnameToken: wish.mode === 'external' ? token : null, serial: nextSerial(0, deps.clock.now()), firstCheckSeconds: firstCheckDelayMs / 1000, cause,
   });
   await settleClaims(tx, deps.dnsPlatform, registrable, id);
   const operation = await openVerifyOperation(tx, { id, domain: wish.domain, ...owner }, cause);
@@ -108,7 +110,7 @@ export async function deleteZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'co
   requireVersion(ifMatch, zone.version);
   const deleted = await endZone(tx, deps, zone, { cause });
   const warnings = isLive(zone.status) && zone.served
-    ? [{ code: 'still_delegated', message: `${zone.domain} is still delegated to our name servers. Change them at the registrar first next time, so that nobody sees the domain vanish.` }] : [];
+    ? [{ code: 'still_delegated', message: `${zone.domain} is still delegated to ${nameserversOf(deps.dnsPlatform, zone).join(', ')}. Remove these at the registrar first next time, so that nobody sees the domain vanish.` }] : [];
   return { zone: deleted, warnings };
 }
 
@@ -128,7 +130,7 @@ export async function restoreZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform'>, { 
   if (!zone) throw noZone();
   if (!zone.deletedAt) throw new AppError('invalid_state', 'The zone is not deleted.', { status: zone.status });
   await reserve(tx, { orgId: zone.orgId, projectId: zone.projectId, ...quota });
-  const status = isLive(zone.status) && await isHeld(tx, zone.domain, zone.id) ? 'pending' : zone.status;
+  const status = isLive(zone.status) && await hasLiveClaim(tx, zone.domain, zone.id) ? 'pending' : zone.status;
   await markZoneRestored(tx, { id: zone.id, domain: zone.domain, status });
   if (zone.customNameservers.length > 0) await ensureNameserverRecords(tx, deps, zone);
   await bumpLoaded(tx, zone.id);
@@ -147,7 +149,7 @@ export async function changeNameservers(
 ): Promise<{ zone: ZoneRow; warnings: Warning[] }> {
   const zone = requireWritable(await lockZone(tx, request.caller.project.id, request.zoneId));
   requireVersion(request.ifMatch, zone.version);
-  const names = canonicalNameservers(zone.domain, request.customNameservers);
+  const names = canonicalNameservers(deps.dnsPlatform, zone.domain, request.customNameservers);
   const isSame = names.join() === zone.customNameservers.join();
   if (!isSame) await setCustomNameservers(tx, zone.id, names);
   const warnings = await ensureNameserverRecords(tx, deps, { ...zone, customNameservers: names });
@@ -162,7 +164,7 @@ export async function changeNameservers(
 /** What DNS says of the names in a request, asked before its transaction. Errors: `not_found`, `validation_error`. */
 export async function previewNameservers(deps: Pick<DnsDeps, 'db' | 'dnsPlatform' | 'dnsResolver'>, request: { projectId: string; zoneId: string; customNameservers: readonly string[] }): Promise<Warning[]> {
   const zone = await getZone(deps, request.projectId, request.zoneId);
-  return warnOfNameservers(deps, zone, canonicalNameservers(zone.domain, request.customNameservers));
+  return warnOfNameservers(deps, zone, canonicalNameservers(deps.dnsPlatform, zone.domain, request.customNameservers));
 }
 
 /** As bumpWhole, when the transaction has changed the zone before. */

@@ -143,6 +143,24 @@ test('no dangling takeover of a vanity delegation: glue that still leads to us s
   await until(async () => (await world.dig('vain.test', 'SOA')).rcode === 'NOERROR');
 }, 30_000);
 
+test('no squatting below a proven zone with the names it delegates to: they are anybody\'s until they are proven', async () => {
+  const parent = await world.zone('parent.test');
+  world.registry.delegate('parent.test', parent.nameservers);
+  expect((await verify(parent.id)).zone.status).toBe('active');
+  for (const value of ['ns1.dev.example.com', 'ns2.dev.example.com']) await world.ask('POST', `${path(parent.id)}/records`, { json: { type: 'NS', name: 'dev', value } });
+  const stranger = await world.newTenant();
+  const claim = (await create({ domain: 'dev.parent.test', customNameservers: ['ns1.dev.example.com', 'ns2.dev.example.com'] }, stranger)).body.zone;
+  expect(claim.served).toBe(false);
+  expect((await verify(claim.id, stranger)).zone).toMatchObject({ status: 'pending', served: false, statusReason: 'custom_nameservers_unproven' });
+  await until(async () => (await world.dig('www.dev.parent.test', 'A')).answers.length === 0 && (await world.dig('www.dev.parent.test', 'A')).rcode === 'NOERROR');
+}, 30_000);
+
+test('names of the platform are nobody\'s own', async () => {
+  for (const suffix of ['ns.holdfast.test', 'edge.holdfast.test']) {
+    expect(await create({ domain: 'taken.test', customNameservers: [`abcdefghjk-1.${suffix}`, `abcdefghjk-2.${suffix}`] })).toMatchObject({ status: 400, body: { code: 'validation_error', issues: [{ path: 'customNameservers.0' }, { path: 'customNameservers.1' }] } });
+  }
+});
+
 test('a claim that has moved is remembered no longer: who held the name before proves it anew', async () => {
   const zone = await world.zone('sold.test');
   world.registry.delegate('sold.test', zone.nameservers);

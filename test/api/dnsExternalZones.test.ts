@@ -114,6 +114,34 @@ test('25 names a check, each in its turn, and one that failed is not forgotten w
   expect((await verify(zone.id)).zone.status).toBe('active');
 }, 60_000);
 
+test('two claims proven at once: the holder keeps the name; it goes to the other when only that is still proven', async () => {
+  const holder = await create('both.test');
+  const other = await world.newTenant();
+  const { zone: rival } = (await world.ask('POST', '/dns/zones', { tenant: other, json: { domain: 'both.test', mode: 'external' } })).body;
+  const rivalProof = `_holdfast-verify TXT 60 ${rival.verification.record.value}`;
+  const verifyRival = async () => {
+    await sql(`update dns_zone set last_checked_at = now() - interval '1 minute' where id = $1`, rival.id);
+    return (await world.ask('POST', `${path(rival.id)}/verify`, { tenant: other })).body.zone;
+  };
+  host('both.test', [holder.proof, rivalProof]);
+  expect((await verify(holder.id)).zone.status).toBe('active');
+  expect(await verifyRival()).toMatchObject({ status: 'pending', statusReason: 'claimed_elsewhere' });
+  expect((await world.ask('GET', path(holder.id))).body.zone).toMatchObject({ status: 'active', statusReason: null });
+  host('both.test', [rivalProof]);
+  expect(await verifyRival()).toMatchObject({ status: 'active', statusReason: null });
+  expect((await world.ask('GET', path(holder.id))).body.zone).toMatchObject({ status: 'moved', statusReason: 'claimed_elsewhere' });
+  await world.ask('DELETE', path(holder.id));
+  expect((await world.ask('POST', `${path(holder.id)}/restore`)).body.zone).toMatchObject({ status: 'pending' });
+});
+
+test('the same project gets the same target again, another one never', async () => {
+  const first = await create('again.test');
+  await world.ask('DELETE', path(first.id));
+  expect((await create('again.test')).target).toBe(first.target);
+  const { zone } = (await world.ask('POST', '/dns/zones', { tenant: await world.newTenant(), json: { domain: 'again.test', mode: 'external' } })).body;
+  expect(zone.cnameTarget).not.toBe(first.target);
+});
+
 test('silence of its servers changes nothing', async () => {
   const zone = await create('silence.test');
   await proxy(zone.id, 'www');

@@ -3,7 +3,7 @@ import type { Tx } from '../../db/transaction';
 import type { Claim } from '../rules/holder';
 
 /** A live claim with what decides who holds its name. */
-export type ClaimRow = Claim & { domain: string; served: boolean; token: string; customNameservers: string[] };
+export type ClaimRow = Claim & { domain: string; served: boolean; token: string; customNameservers: string[]; proven: boolean };
 export type DelegationRow = { domain: string; name: string; value: string };
 
 /** Serialises every change of who holds names under one registrable domain, until the transaction ends. */
@@ -14,7 +14,7 @@ export async function lockClaims(tx: Tx, registrable: string): Promise<void> {
 /** All live claims under a registrable domain. */
 export function listClaims(tx: Tx, registrable: string): Promise<ClaimRow[]> {
   return rows<ClaimRow>(tx, `select z.id as "zoneId", z.project_id as "projectId", z.domain, z.mode, z.status, coalesce(z.status_reason = 'claimed_elsewhere', false) as "claimedElsewhere",
-      z.activated_at as "activatedAt", z.served, z.misdelegated as "leadsHereUnproven", n.token, z.custom_nameservers as "customNameservers"
+      z.activated_at as "activatedAt", z.served, z.misdelegated as "leadsHereUnproven", n.token, z.custom_nameservers as "customNameservers", z.proven_at is not null as proven
     from dns_zone z join dns_nameserver_assignment n on n.project_id = z.project_id and n.domain = z.domain
     where z.registrable = $1 and z.deleted_at is null order by z.id`, registrable);
 }

@@ -110,9 +110,10 @@ export async function liveZoneIds(db: Db, projectId: string): Promise<Id<'zone'>
 }
 
 /** The project's names and proof for a domain, made at its first claim and the same ever after. */
-export async function ensureAssignment(tx: Tx, assignment: { projectId: string; domain: string; token: string; verifyToken: string }): Promise<void> {
-  await execute(tx, `insert into dns_nameserver_assignment (project_id, domain, token, verify_token) values ($1, $2, $3, $4) on conflict (project_id, domain) do nothing`,
-    assignment.projectId, assignment.domain, assignment.token, assignment.verifyToken);
+export async function ensureAssignment(tx: Tx, assignment: { projectId: string; domain: string; token: string; verifyToken: string }): Promise<{ token: string }> {
+  const [row] = await rows<{ token: string }>(tx, `insert into dns_nameserver_assignment (project_id, domain, token, verify_token) values ($1, $2, $3, $4)
+    on conflict (project_id, domain) do update set domain = excluded.domain returning token`, assignment.projectId, assignment.domain, assignment.token, assignment.verifyToken);
+  return row ?? assignment;
 }
 
 export async function markEverLive(tx: Tx, projectId: string, domain: string): Promise<void> {
@@ -165,11 +166,11 @@ export async function markZoneRestored(tx: Tx, zone: { id: string; domain: strin
   }
 }
 
-/** Whether somebody holds the name by proof now: an active or degraded claim. */
-export async function isHeld(db: Db, domain: string, exceptZoneId: string): Promise<boolean> {
-  const [row] = await rows<{ held: boolean }>(db, `select exists (select from dns_zone
-    where domain = $1 and id <> $2 and deleted_at is null and status in ('active', 'degraded')) as held`, domain, exceptZoneId);
-  return row?.held ?? false;
+/** Whether another claim on the name is live now. */
+export async function hasLiveClaim(db: Db, domain: string, exceptZoneId: string): Promise<boolean> {
+  const [row] = await rows<{ live: boolean }>(db, `select exists (select from dns_zone
+    where domain = $1 and id <> $2 and deleted_at is null and status <> 'pending') as live`, domain, exceptZoneId);
+  return row?.live ?? false;
 }
 
 export async function setCustomNameservers(tx: Tx, zoneId: string, names: readonly string[]): Promise<void> {
@@ -201,5 +202,5 @@ export async function bumpZone(tx: Tx, zone: { id: string; version: number; seri
 export async function setSuspension(tx: Tx, orgId: string, reason: 'billing' | 'operator' | null): Promise<number> {
   return reason === null
     ? execute(tx, `update dns_zone set suspended_at = null, suspended_reason = null, updated_at = now() where org_id = $1 and suspended_reason = 'billing'`, orgId)
-    : execute(tx, `update dns_zone set suspended_at = now(), suspended_reason = $2, updated_at = now() where org_id = $1 and suspended_at is null and deleted_at is null`, orgId, reason);
+    : execute(tx, `update dns_zone set suspended_at = now(), suspended_reason = $2, updated_at = now() where org_id = $1 and suspended_at is null and purged_at is null`, orgId, reason);
 }
