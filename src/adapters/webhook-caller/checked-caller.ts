@@ -97,6 +97,8 @@ async function raced<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   })]);
 }
 
+/** Of the network's errors some hold only a code. */
 function wordsOf(error: unknown): string {
-  return (error instanceof Error ? error.message : 'The call failed.').slice(0, 500);
+  const words = typeof error === 'object' && error !== null && 'message' in error && typeof error.message === 'string' ? error.message : '';
+  return (words || 'The call failed.').slice(0, 500);
 }
