@@ -12,7 +12,8 @@ const missesToDegrade = 3;
 const missApartMs = hourMs;
 /** After a check that says nothing. */
 const afterUnknownMs = 15 * minuteMs;
-const ladderMs = [0, 15 * secondMs, 30 * secondMs, ...[1, 2, 5, 10, 15, 30, 60].map((minutes) => minutes * minuteMs)];
+/** After the check at once. */
+const ladderMs = [15 * secondMs, 30 * secondMs, ...[1, 2, 5, 10, 15, 30, 60].map((minutes) => minutes * minuteMs)];
 
 /**
  * Of the required records together. `ok`: all are there; `miss`: one is missing by the word of every server that has a say;
