@@ -48,7 +48,7 @@ import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
 import { postgresReconcileRule } from './postgres/reconcile';
 import { countServices, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
 import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
-import { changePlan as changeMailPlan, countServices as countMailServices, requestDeletion as requestMailDeletion } from './mail/service';
+import { changePlan as changeMailPlan, countServices as countMailServices, refreshCeiling, requestDeletion as requestMailDeletion } from './mail/service';
 import { createCancelRun, type CancelRun } from './temporal/cancel';
 import { openMailDelivery, openMailSending } from './mail-composition';
 import type { DeliveryDeps } from './mail/service';
@@ -103,7 +103,7 @@ export function openApi(core: CoreDeps): AppDeps {
   return {
     ...core, engine, temporal, mailDispatcher, productDeletions: productDeletionsOf(config), appendAudit,
     startAccountMail: (mailId) => mailDispatcher.start(mailId),
-    changePlan: { mail: changeMailPlan },
+    changePlan: { mail: changeMailPlan }, overageSwitched: { mail: refreshCeiling },
     billingProvider: billingProviderOf(core),
     publicGateway: publicGatewayOf(core),
     dnsPlatform: platformOf(config),

@@ -55,6 +55,7 @@ const updateSubscription = project('billing:plans')({
   body: overageBody, answer: z.object({ subscription: subscriptionSchema }), errors: ['invalid_state'],
   handle: ({ deps, caller, params, body, cause, transact }) => transact(async (tx) => {
     const before = await switchOverage(tx, scopeOf(caller), params.subscriptionId, body.overage);
+    await deps.overageSwitched[before.product]?.(tx, before.resourceId);
     audit(deps, tx, { caller, cause }, { target: { type: 'subscription', id: before.id }, changes: [{ field: 'overage', from: before.overage, to: body.overage }] });
     return { subscription: await readSubscription(tx, scopeOf(caller), before.id) };
   }),

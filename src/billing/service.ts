@@ -66,6 +66,8 @@ export interface BillingDeps {
   readonly clock: Clock;
   /** How the products bring a resource to another plan. */
   readonly changePlan: Partial<Record<Product, ChangePlan>>;
+  /** What products bring up to date when paying beyond the included amount is switched on or off. */
+  readonly overageSwitched: Partial<Record<Product, (tx: Tx, resourceId: string) => Promise<void>>>;
 }
 
 export type Reservation = {

@@ -4,15 +4,21 @@ import type { otherEventTypes } from './state';
 import { insertNotice } from './store/notices';
 import { tellWebhooks } from './webhooks/outbox';
 
-export type Notice = { mailServiceId: string; type: Exclude<(typeof otherEventTypes)[number], 'webhook.test'>; facts: Readonly<Record<string, unknown>> };
+export type Notice = {
+  mailServiceId: string; type: Exclude<(typeof otherEventTypes)[number], 'webhook.test'>;
+  /** Of the domain or the service. */
+  status?: string;
+  /** The address it is about. */
+  recipient?: string;
+  /** Stand beside the members every webhook has. */
+  facts: Readonly<Record<string, unknown>>;
+};
 
 /** What happened to a domain, a service or its suppressions is on record, and goes to the webhooks that asked for its type. */
-export async function recordNotice(tx: Tx, { mailServiceId, type, facts }: Notice): Promise<Id<'evt'>> {
+export async function recordNotice(tx: Tx, notice: Notice): Promise<Id<'evt'>> {
   const id = newId('evt');
-  await insertNotice(tx, { id, mailServiceId, type, facts });
-  const { recipient, ...more } = facts;
-  await tellWebhooks(tx, [{
-    eventId: id, type, mailServiceId, occurredAt: new Date(), status: type.slice(type.indexOf('.') + 1), more, ...(typeof recipient === 'string' ? { recipient } : {}),
-  }]);
+  const { facts, ...rest } = notice;
+  const occurredAt = await insertNotice(tx, { id, ...notice });
+  await tellWebhooks(tx, [{ eventId: id, occurredAt, ...rest, more: facts }]);
   return id;
 }

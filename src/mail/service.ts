@@ -2,6 +2,7 @@
  * What others ask of mail, inside their own transactions where they take `tx`: billing changes plans, suspends and resumes;
  * identity deletes projects; activities carry out what was accepted.
  */
+export { resumeByOperator, suspendByOperator } from './operator';
 export { requestDeletion, cancelServiceMessages, markServiceRemoved, purgeServiceContent, removeServiceDomains, type DeletionDeps } from './service-deletion';
 export { changePlan } from './services';
 export { countServices } from './store/services';

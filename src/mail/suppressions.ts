@@ -49,7 +49,7 @@ export async function unsuppress(tx: Tx, scope: SuppressionScope, { suppressionI
 
 /** The audit names no address. */
 async function tell(tx: Tx, { id, orgId, projectId }: Place, row: SuppressionRow, { cause, type }: { cause: Cause; type: 'suppression.created' | 'suppression.deleted' }): Promise<void> {
-  await recordNotice(tx, { mailServiceId: id, type, facts: { suppressionId: row.id, recipient: row.address, reason: row.reason } });
+  await recordNotice(tx, { mailServiceId: id, type, recipient: row.address, facts: { suppressionId: row.id, reason: row.reason } });
   const [from, to] = type === 'suppression.created' ? [null, row.reason] : [row.reason, null];
   appendAudit(tx, { orgId, projectId, cause, outcome: 'done', target: { type: 'mailSuppression', id: row.id }, changes: [{ field: 'reason', from, to }] });
 }

@@ -9,7 +9,7 @@ import { liveServiceIds, lockAnyService, setResumed, setSuspended } from './stor
 export async function suspendService(tx: Tx, serviceId: string, reason: SuspendedReason, cause: Cause): Promise<boolean> {
   const service = await lockAnyService(tx, serviceId);
   if (!service || !await setSuspended(tx, service.id, reason)) return false;
-  await recordNotice(tx, { mailServiceId: service.id, type: 'service.suspended', facts: { reason } });
+  await recordNotice(tx, { mailServiceId: service.id, type: 'service.suspended', status: 'suspended', facts: { reason } });
   auditStatus(tx, service, cause, { status: 'suspended', reason });
   return true;
 }
@@ -18,7 +18,7 @@ export async function suspendService(tx: Tx, serviceId: string, reason: Suspende
 export async function resumeService(tx: Tx, serviceId: string, reason: SuspendedReason | null, cause: Cause): Promise<boolean> {
   const service = await lockAnyService(tx, serviceId);
   if (!service || !await setResumed(tx, service.id, reason)) return false;
-  await recordNotice(tx, { mailServiceId: service.id, type: 'service.resumed', facts: { reason: service.suspendedReason } });
+  await recordNotice(tx, { mailServiceId: service.id, type: 'service.resumed', status: 'active', facts: { reason: service.suspendedReason } });
   auditStatus(tx, service, cause, { status: 'active' });
   return true;
 }

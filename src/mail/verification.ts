@@ -7,6 +7,7 @@ import { auditDomain, settleVerifications } from './domains';
 import { recordNotice } from './notices';
 import { isPublished, placeRecords } from './publication';
 import { afterCheck, nextCheckDelayMs } from './rules/domain-checks';
+import { canSend } from './state';
 import { dropFormerKeys, promoteKey, readDomainRecords, readKeys, writeFound } from './store/domain-records';
 import { listDue, loadDomain, writeCheck, type DomainRow } from './store/domains';
 
@@ -23,15 +24,31 @@ const freshMs = 10_000;
 const formerKeyMs = 7 * 86_400_000;
 
 /**
- * A domain has been checked lately, and its row says what was found. Null: it is deleted. The first check waits a little until a
- * hosted zone is published.
+ * A domain has been checked lately, and its row says what was found; unless it is pending, so have its open verifications ended. Null: it
+ * is deleted. The first check waits a little until a hosted zone is published.
  */
 export async function ensureDomainChecked(deps: VerificationDeps, domainId: string): Promise<DomainRow | null> {
-  const domain = await loadDomain(deps.db.prisma, domainId);
-  if (!domain || domain.status === 'failed' || domain.status === 'suspended') return domain;
-  if (domain.lastCheckedAt && deps.clock.now().getTime() - domain.lastCheckedAt.getTime() < freshMs && domain.awaitVersion === null) return domain;
+  const found = await loadDomain(deps.db.prisma, domainId);
+  const domain = found && !isOver(found) && !isFresh(found, deps.clock.now()) ? await checkPublished(deps, found) : found;
+  if (domain?.status !== 'pending') await inTransaction(deps.db, (tx) => settleVerifications(tx, domainId, verdictOf(domain)));
+  return domain;
+}
+
+async function checkPublished(deps: VerificationDeps, domain: DomainRow): Promise<DomainRow | null> {
   await waitForPublication(deps, domain);
   return checkNow(deps, domain, { asked: false });
+}
+
+function isOver({ status }: DomainRow): boolean {
+  return status === 'failed' || status === 'suspended';
+}
+
+function isFresh({ lastCheckedAt, awaitVersion }: DomainRow, now: Date): boolean {
+  return lastCheckedAt !== null && awaitVersion === null && now.getTime() - lastCheckedAt.getTime() < freshMs;
+}
+
+function verdictOf(domain: DomainRow | null): 'succeeded' | 'failed' | 'cancelled' {
+  return domain && canSend(domain.status) ? 'succeeded' : domain?.status === 'failed' ? 'failed' : 'cancelled';
 }
 
 /** DNS is asked now for a customer who wants to know: the domain may rise by it and never falls. Null when it was deleted meanwhile. */
@@ -90,7 +107,7 @@ async function follow(tx: Tx, domain: DomainRow, status: DomainRow['status'], fa
   if (status === 'verified') await settleVerifications(tx, domain.id, 'succeeded');
   if (status === 'failed') await settleVerifications(tx, domain.id, 'failed');
   if (status === 'verified' || status === 'degraded' || status === 'failed') {
-    await recordNotice(tx, { mailServiceId: domain.mailServiceId, type: `domain.${status}`, facts: { domainId: domain.id, domain: domain.domain, failureReason } });
+    await recordNotice(tx, { mailServiceId: domain.mailServiceId, type: `domain.${status}`, status, facts: { domainId: domain.id, domain: domain.domain, failureReason } });
   }
   auditDomain(tx, domain, systemCause('verifyMailDomain'), [{ field: 'status', from: domain.status, to: status }]);
 }

@@ -1,7 +1,10 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { createMailActivities } from '../../activities/mail';
+import { createMailDomainActivities } from '../../activities/mail/domains';
 import { TableResolver, type TableEntry } from '../../src/adapters/dns-resolver/table';
 import type { DnsResolver, ServerAnswer } from '../../src/dns/ports';
+import { systemCause } from '../../src/core/caller';
+import type { Id } from '../../src/core/ids';
+import { openVerification } from '../../src/mail/domains';
 import { domainReconcileRule } from '../../src/mail/reconcile';
 import { inTransaction } from '../../src/db/transaction';
 import { withApi } from '../support/api';
@@ -39,8 +42,8 @@ const dnsResolver: DnsResolver = {
   delegation: (name) => table.delegation(name),
   askServer: async ({ address }) => servers.get(address) ?? { outcome: 'timeout', records: [], durationMs: 1, authoritative: false },
 };
-const activities = () => createMailActivities({ ...api.deps, clock: { now: () => now }, dnsResolver });
-const check = (domainId: string) => new MockActivityEnvironment().run(activities().ensureDomainChecked, { domainId });
+const activities = () => createMailDomainActivities({ ...api.deps, clock: { now: () => now }, dnsResolver });
+const check = (domainId: string): Promise<{ status: string | null; delayMs: number | null }> => new MockActivityEnvironment().run(activities().ensureDomainChecked, { domainId });
 const recheck = () => new MockActivityEnvironment().run(activities().recheckDueDomains);
 /** Time goes on until the domain's next check, and that is made by the schedule. */
 async function nextRecheck(id: string): Promise<ShownDomain> {
@@ -159,6 +162,13 @@ test('two checks at once: one is written, the other changes nothing', async () =
   await Promise.all([check(domain.id), check(domain.id), check(domain.id)]);
   expect(await shown(domain.id)).toMatchObject({ status: 'verified', checkCount: 1 });
   expect(await query('select type from mail_event where mail_service_id = $1', domain.mailServiceId)).toEqual([{ type: 'domain.verified' }]);
+});
+
+test('an operation that came too late for the check that settled it is settled by the next one', async () => {
+  const domain = await verifiedDomain('late.test');
+  await inTransaction(api.deps.db, (tx) => openVerification(tx, { ...tenant, id: domain.id as Id<'dom'>, domain: domain.domain }, systemCause('test')));
+  await check(domain.id);
+  expect(await states(domain.id)).toEqual(['succeeded', 'succeeded']);
 });
 
 test('a deleted domain ends its run; a pending one without a run is given one by reconcile, once', async () => {
