@@ -9,7 +9,7 @@ import { startOptions } from './temporal/options';
 import { searchAttributes } from './temporal/search-attributes';
 
 /** The part of deps.ts that accepts and delivers mail. */
-export type MailSending = Pick<SendDeps, 'acceptWriter' | 'pendingMail' | 'mailStarts'>;
+export type MailSending = Pick<SendDeps, 'acceptWriter' | 'pendingMail' | 'mailStarts'> & { wakeDelivery(messageId: string): void };
 
 export function openMailSending({ db, log, metrics, config }: CoreDeps, temporal: Temporal): MailSending {
   return {
@@ -18,6 +18,8 @@ export function openMailSending({ db, log, metrics, config }: CoreDeps, temporal
     }),
     pendingMail: createPendingMail(db, { countMax: config.PENDING_OPERATIONS_MAX, ageSecondsMax: config.PENDING_OPERATIONS_AGE_SECONDS }),
     mailStarts: createMailStarts({ db, log, metrics, start: startDeliveryOf(temporal), perSecond: config.MAIL_API_STARTS_PER_SECOND }),
+    wakeDelivery: (messageId) => void temporal.within(startOptions.deadlineMs, () => temporal.client.workflow.getHandle(workflowIds.deliverMessage(messageId)).signal('wake'))
+      .catch(() => log.debug({ messageId }, 'no run of the message was woken')),
   };
 }
 

@@ -17,6 +17,8 @@ export interface MailDeps extends Pick<SendDeps, 'acceptWriter' | 'pendingMail' 
   readonly limiter: { take(rule: { name: string; limit: number; periodSeconds: number; burst?: number }, key: string): Promise<unknown> };
   readonly dnsPlatform: Platform;
   readonly dnsResolver: DnsResolver;
+  /** The run of a message looks at it at once; not awaited, and nothing is lost when it does not hear. */
+  wakeDelivery(messageId: string): void;
   /** Who may tell of mail, by the name in the path. */
   readonly eventSources: ReadonlyMap<string, { readonly adapter: ProviderEvents; readonly secrets: readonly string[] }>;
   readonly config: Pick<Config, 'MAIL_TRANSPORT' | 'MAIL_BOUNCE_DOMAIN' | 'MAIL_WEBHOOK_ALLOW_PRIVATE' | 'MAIL_MAX_AGE_HOURS'>;

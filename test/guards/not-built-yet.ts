@@ -2,8 +2,6 @@ import type { specificationEndpoints } from './specification-endpoints';
 
 /** Rows of the specification that no operation serves yet. It may only shrink: a built row that still stands here fails a test. */
 export const notBuiltYet: readonly (typeof specificationEndpoints)[number][] = [
-  'GET /api/mail/messages/:id',
-  'GET {P}/mail/services/:mailServiceId/messages',
   'GET {P}/dns/zones/:zoneId/security-gateway',
   'PUT {P}/dns/zones/:zoneId/security-gateway',
   'GET {P}/dns/zones/:zoneId/security-gateway/events',
