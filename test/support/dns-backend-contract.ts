@@ -52,6 +52,20 @@ export function backendContract(world: () => BackendUnderTest): void {
     }
   });
 
+  test('a name changes hands between a CNAME and others, whatever else a step would remove there', async () => {
+    const states = [['www CNAME 300 a.example.net', 'stay TXT 300 here'], ['www A 300 192.0.2.1', 'www TXT 300 x', 'stay TXT 300 here'], ['www CNAME 300 b.example.net', 'stay TXT 300 here'], ['stay TXT 300 here']];
+    const first = zone(states[0] ?? []);
+    await tell(first, states[0]);
+    for (const [i, lines] of states.entries()) {
+      if (i === 0) continue;
+      const there = new Set(rrsets(first.domain, lines).map(({ name, type }) => `${name} ${type}`));
+      const gone = ['stay', 'www'].flatMap((label) => (['A', 'AAAA', 'CNAME', 'MX', 'TXT', 'NS', 'CAA'] as const).map((type) => ({ name: `${label}.${first.domain}`, type })))
+        .filter(({ name, type }) => !there.has(`${name} ${type}`));
+      await tell(diff(first, i + 1, lines, gone), lines);
+      await expectHeld(first.domain, lines);
+    }
+  });
+
   test('an older version changes nothing', async () => {
     const older = zone(['www A 300 192.0.2.1']);
     const newer = zone(['www A 300 192.0.2.2'], 3, older.zoneId, older.domain);

@@ -21,11 +21,11 @@ export function removing({ name, type }: { name: string; type: string }) {
   return { name: `${name}.`, type, ttl: 0, changetype: 'REPLACE', records: [] };
 }
 
-/** RRsets in canonical form, sorted. What is disabled is not answered; types we never write stand as they are. */
-export function rrsetsFrom(sets: readonly PowerdnsSet[]): FoundRRset[] {
+/** RRsets in canonical form, sorted. What is disabled is not answered, and left out unless asked for; types we never write stand as they are. */
+export function rrsetsFrom(sets: readonly PowerdnsSet[], { disabled: all = false } = {}): FoundRRset[] {
   const found = sets.map(({ name, type, ttl, records }): FoundRRset => {
     const known = rrTypes.find((one) => one === type);
-    const answered = records.filter(({ disabled }) => !disabled);
+    const answered = records.filter(({ disabled }) => all || !disabled);
     return { name: withoutDot(name).toLowerCase(), type, ttl, values: answered.map(({ content }) => (known ? valueOf(known, content) : content)).sort(byText) };
   });
   return found.filter(({ values }) => values.length > 0).sort((a, b) => byText(a.name, b.name) || byText(a.type, b.type));

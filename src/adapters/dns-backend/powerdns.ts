@@ -12,6 +12,8 @@ const metadataAnswer = z.object({ metadata: z.array(z.string()) });
 const serverAnswer = z.object({ version: z.string() });
 /** Where the zone's id and version are kept: PowerDNS counts the serial by itself. */
 const versionKind = 'X-HOLDFAST-VERSION';
+/** Beyond these the whole zone is asked for at once. */
+const namesAskedMax = 8;
 
 /**
  * PowerDNS over its HTTP API 4.7. A step is one PATCH and then the version beside it: what is lost between the two is sent
@@ -29,7 +31,7 @@ export class PowerdnsBackend implements DnsBackend {
     if (step === 'ignored') return this.stateOf(versionHeld(held, changes.zoneId), changes);
     if (step === 'take') {
       if (kind === 'remove') await this.request('DELETE', zonePath(domain));
-      else if (kind === 'diff') await this.patch(changes, [...changes.remove.map(removing), ...changes.replace.map(replacing)]);
+      else if (kind === 'diff') await this.patch(changes, [...(await this.presentOf(changes)).map(removing), ...changes.replace.map(replacing)]);
       else await this.makeEqual(changes, held !== null);
       if (kind !== 'remove') await this.keepVersion(changes);
     }
@@ -65,12 +67,21 @@ export class PowerdnsBackend implements DnsBackend {
     await this.patch(changes, [...gone.map(removing), ...[...create, ...update, ...soa].map(replacing)]);
   }
 
+  /** What of the RRsets to remove is there: PowerDNS refuses to remove an absent CNAME beside others, and others beside a CNAME. */
+  private async presentOf({ domain, remove }: ZoneChangeSet): Promise<ZoneChangeSet['remove']> {
+    const names = [...new Set(remove.map(({ name }) => name))];
+    const queries = names.length > namesAskedMax ? [''] : names.map((name) => `?rrset_name=${encodeURIComponent(`${name}.`)}`);
+    const zones = await Promise.all(queries.map((query) => this.zone(domain, query)));
+    const present = new Set(zones.flatMap((zone) => rrsetsFrom(zone?.rrsets ?? [], { disabled: true })).map(({ name, type }) => `${name} ${type}`));
+    return remove.filter(({ name, type }) => present.has(`${name} ${type}`));
+  }
+
   private async patch({ domain }: ZoneChangeSet, rrsets: readonly object[]): Promise<void> {
     await this.request('PATCH', zonePath(domain), { rrsets });
   }
 
-  private async zone(domain: string): Promise<z.infer<typeof zoneAnswer> | null> {
-    const answer = await this.request('GET', zonePath(domain), undefined, { absent: true });
+  private async zone(domain: string, query = ''): Promise<z.infer<typeof zoneAnswer> | null> {
+    const answer = await this.request('GET', `${zonePath(domain)}${query}`, undefined, { absent: true });
     return answer === null ? null : zoneAnswer.parse(answer);
   }
 
