@@ -9,6 +9,8 @@ import { missingMigrations } from './db/migrate';
 import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from './deps';
 import { followPlatform, startFlattening, startSyncRelay } from './dns/service';
 import { startMailRelay } from './identity/service';
+import { startIntakeListener } from './mail/intake/listener';
+import { startSimulatedReports } from './mail/intake/simulated';
 import { startWebhookSender } from './mail/webhooks/sender';
 import { startMailDeliveryRelay } from './mail/service';
 import { startBatchOf, startDeliveryOf } from './mail-composition';
@@ -42,13 +44,15 @@ async function main(config: Config): Promise<void> {
   const mailRelay = startMailRelay({ ...deps, start: startMailOf(deps.temporal) });
   const zoneLoops = [startSyncRelay(deps), startFlattening(deps)];
   const webhooks = startWebhookSender(deps);
+  const simulated = startSimulatedReports(deps);
+  const intake = config.MAIL_INBOUND_ENABLED ? await startIntakeListener(deps) : null;
   const deliveryRelay = startMailDeliveryRelay({
     ...deps, startDelivery: startDeliveryOf(deps.temporal), startBatch: startBatchOf(deps.temporal),
     startsPerSecond: config.MAIL_RELAY_STARTS_PER_SECOND, batchSize: config.MAIL_BATCH_SIZE,
   });
   const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => readiness(deps, workers));
   onShutdown(async () => {
-    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), ...zoneLoops.map((loop) => loop.stop()), deliveryRelay.stop(), webhooks.stop()]);
+    await Promise.all([workers.stop(), relay.stop(), mailRelay.stop(), ...zoneLoops.map((loop) => loop.stop()), deliveryRelay.stop(), webhooks.stop(), simulated.stop(), intake?.close()]);
     await Promise.all([metrics.close(), core.listener.close(), deps.temporal.close()]);
     await core.db.close();
   }, drainMs);

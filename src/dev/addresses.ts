@@ -12,6 +12,8 @@ export interface Addresses {
   /** Of the registry for `test`; null where its loopback addresses do not exist. */
   readonly registry: { hosts: readonly string[]; port: number } | null;
   readonly postgresGateway: readonly { host: string; port: number }[];
+  /** Of the report intake; null when it is off. */
+  readonly smtp: { host: string; port: number } | null;
   /** `METRICS_ADDR` of each process of ours. */
   readonly metrics: ReadonlyMap<string, string>;
 }
@@ -41,6 +43,7 @@ export async function claimAddresses(config: SupervisorConfig, claims: PortClaim
     dns: await claimTogether(config.DNS_LISTEN, 'DNS', claim),
     registry: await claimRegistry(config.DNS_REGISTRY_PORT, claim),
     postgresGateway: await claimTogether(config.PG_GATEWAY_ADDR, 'the Postgres gateway', claim),
+    smtp: config.MAIL_INBOUND_ENABLED === false ? null : { host: config.MAIL_INBOUND_HOST, port: await claim('the report intake', config.MAIL_INBOUND_PORT, [config.MAIL_INBOUND_HOST]) },
     metrics,
   };
 }

@@ -11,8 +11,10 @@ export interface DevFile {
   readonly registry: { readonly host: string; readonly port: number } | null;
   readonly gateway: null;
   readonly postgres: { readonly host: string; readonly port: number };
-  readonly smtp: null;
-  readonly captureUrl: null;
+  /** Where bounces and complaints arrive. */
+  readonly smtp: { readonly host: string; readonly port: number } | null;
+  /** Mail that was captured, to be read. */
+  readonly captureUrl: string;
   readonly processes: readonly { readonly name: string; readonly pid: number }[];
   readonly demo: Demo;
 }
@@ -42,8 +44,8 @@ export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean;
     registry: addresses.registry && { host: addresses.registry.hosts[1] ?? '', port: addresses.registry.port },
     gateway: null,
     postgres: { host: reachable(gateway?.host ?? ''), port: gateway?.port ?? 0 },
-    smtp: null,
-    captureUrl: null,
+    smtp: addresses.smtp ? { host: reachable(addresses.smtp.host), port: addresses.smtp.port } : null,
+    captureUrl: `${apiUrl}/captured`,
     processes: facts.processes,
     demo: facts.demo,
   };
@@ -57,7 +59,7 @@ export async function writeDevFile(file: string, content: DevFile): Promise<void
 }
 
 /** What is printed when all is ready; every command works by copy and paste, one after the other. */
-export function welcome({ apiUrl, docsUrl, temporalUiUrl, dns, postgres, demo }: DevFile, seconds: string): string {
+export function welcome({ apiUrl, docsUrl, temporalUiUrl, captureUrl, dns, postgres, smtp, demo }: DevFile, seconds: string): string {
   const project = `${apiUrl}/v1/api/orgs/${demo.orgSlug}/projects/${demo.projectSlug}`;
   return `
 Holdfast is ready (${seconds} s).
@@ -66,6 +68,8 @@ Holdfast is ready (${seconds} s).
   Documentation  ${docsUrl}
   Temporal UI    ${temporalUiUrl ?? 'at the server of TEMPORAL_ADDRESS'}
   DNS            ${dns?.host}:${dns?.port} (UDP and TCP)
+  Sent mail      ${captureUrl} (captured, to be read)
+  Reports        ${smtp ? `${smtp.host}:${smtp.port} (SMTP; bounces and complaints)` : 'not taken'}
   Postgres       ${postgres.host}:${postgres.port} (the gateway customers connect to)
 
   Demo owner     ${demo.email}  password ${demo.password}

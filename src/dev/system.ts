@@ -171,6 +171,7 @@ export class System {
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS ?? `127.0.0.1:${addresses.temporal.port}`,
       API_ADDR: formatAddress(addresses.api),
+      ...(addresses.smtp ? { MAIL_INBOUND_HOST: addresses.smtp.host, MAIL_INBOUND_PORT: String(addresses.smtp.port) } : {}),
       PG_DATA_DIR: this.postgresDir,
       DNS_LISTEN: addresses.dns.map(formatAddress).join(','),
       ...(given['DNS_SERVERS'] ? {} : { DNS_SERVERS: addresses.dns.map(formatAddress).join(';') }),

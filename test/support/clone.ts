@@ -16,8 +16,8 @@ const devFile = z.object({
   registry: z.object({ host: z.string(), port: z.number() }),
   gateway: z.null(),
   postgres: z.object({ host: z.string(), port: z.number() }),
-  smtp: z.null(),
-  captureUrl: z.null(),
+  smtp: z.object({ host: z.string(), port: z.number() }),
+  captureUrl: z.url(),
   processes: z.array(z.object({ name: z.string(), pid: z.number() })),
   demo: z.object({ email: z.string(), password: z.string(), orgSlug: z.string(), projectSlug: z.string(), mailServiceId: z.string(), mailDomain: z.string(), mailApiKey: z.string(), dnsApiKey: z.string() }),
 });
@@ -152,6 +152,7 @@ async function quietPorts(): Promise<Record<string, string>> {
     PG_GATEWAY_ADDR: `127.0.0.1:${gateway},[::1]:${gateway}`,
     DNS_LISTEN: `127.0.0.1:${dns},127.0.0.2:${dns}`,
     DNS_REGISTRY_PORT: String(await anyFreePort()),
+    MAIL_INBOUND_PORT: String(await anyFreePort()),
     PG_POOL_PREPARED: '0',
     PG_POOL_RUNNING: 'trial:0',
   };
