@@ -55,6 +55,41 @@ test('updateDnsRecord: the type stays, a stale If-Match is refused, null clears'
   expect((await patch({})).body).toMatchObject({ code: 'validation_error' });
 });
 
+test('createDnsRecord: every fault of a record is told at once, those of ranges too', async () => {
+  const zone = await world.zone('faults.test');
+  const { body } = await add(zone.id, { type: 'A', name: 'a b', value: '1.2.3', ttl: 5, priority: 70_000, proxied: true, originPort: 25, originPath: 'x', originHostHeader: 'a b' });
+  expect(body.issues.map(({ path }: { path: string }) => path).sort()).toEqual(['name', 'originHostHeader', 'originPath', 'originPort', 'priority', 'ttl', 'value']);
+  expect((await add(zone.id, { type: 'A', name: 'a', value: '8.8.8.8', proxied: true, originPort: Number(world.api.deps.config.API_ADDR.split(':')[1]) })).body).toMatchObject({ code: 'validation_error', issues: [{ path: 'originPort' }] });
+});
+
+test('a stored text stays as it is when something else of its record changes', async () => {
+  const zone = await world.zone('text.test');
+  const { record } = (await add(zone.id, { type: 'TXT', name: 't', value: '"\\"quoted\\""' })).body;
+  expect(record.value).toBe('"quoted"');
+  expect((await world.ask('PATCH', `${records(zone.id)}/${record.id}`, { json: { ttl: 60 } })).body.record).toMatchObject({ value: '"quoted"', ttl: 60 });
+});
+
+test('createDnsRecord: wait=published answers when the servers do, or tells after 2 s that they do not yet', async () => {
+  const zone = await world.zone('wait.test');
+  const wait = (name: string) => world.ask('POST', `${records(zone.id)}?wait=published`, { json: { type: 'A', name, value: '192.0.2.1' } });
+  expect((await wait('a')).body).toMatchObject({ record: { published: true }, publication: { published: true } });
+  expect((await world.dig('a.wait.test', 'A')).answers).toEqual(['a.wait.test A 300 192.0.2.1']);
+  await world.stopServer();
+  expect((await wait('b')).body).toMatchObject({ record: { published: false }, publication: { published: false } });
+  await world.restartServer();
+  const external = (await world.ask('POST', '/dns/zones', { json: { domain: 'outside.test', mode: 'external' } })).body.zone;
+  expect((await add(external.id, { type: 'A', name: 'a', value: '8.8.8.8' })).body.publication).toMatchObject({ published: true });
+});
+
+test('glue is not proxiable, wherever it is shown', async () => {
+  const zone = await world.zone('glue.test');
+  await add(zone.id, { type: 'NS', name: 'sub', value: 'ns.sub.glue.test' });
+  const { record } = (await add(zone.id, { type: 'A', name: 'ns.sub', value: '8.8.8.8' })).body;
+  const listed = (await world.ask('GET', `${records(zone.id)}?type=A`)).body.records;
+  expect([record, listed[0], (await world.ask('GET', `${records(zone.id)}/${record.id}`)).body.record].map(({ proxiable }) => proxiable)).toEqual([false, false, false]);
+  expect((await world.ask('PATCH', `${records(zone.id)}/${record.id}`, { json: { proxied: true } })).body).toMatchObject({ code: 'delegation_conflict' });
+});
+
 test('bulkDeleteDnsRecords: one version for all; atomic changes nothing when one is not there', async () => {
   const zone = await world.zone('bulk.test');
   const ids = [];
@@ -75,7 +110,7 @@ test('listDnsRecords filters and pages; getDnsRecord shows deleted ones too', as
   const [a, b, c] = ids;
   const list = async (query: string) => (await world.ask('GET', `${records(zone.id)}${query}`)).body;
   const found = async (query: string) => (await list(query)).records.map(({ id }: { id: string }) => id);
-  expect([await found(''), await found('?type=A'), await found('?name=b'), await found('?search=OFFICE'), await found('?sort=name'), await found('?proxied=true')]).toEqual([[c, b, a], [c, a], [b], [c], [a, b, c], []]);
+  expect([await found(''), await found('?type=A'), await found('?name=B.list.test.'), await found('?search=OFFICE'), await found('?sort=name'), await found('?proxied=true')]).toEqual([[c, b, a], [c, a], [b], [c], [a, b, c], []]);
   const first = await list('?limit=2&sort=name');
   expect(first).toMatchObject({ hasMore: true });
   expect(await found(`?limit=2&sort=name&cursor=${first.nextCursor}`)).toEqual([c]);

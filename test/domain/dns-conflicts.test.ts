@@ -1,5 +1,6 @@
 import { findConflict, type Conflict } from '../../src/dns/rules/conflicts';
 import { isGlobalUnicast } from '../../src/dns/rules/global-addresses';
+import { mayBeOrigin } from '../../src/dns/rules/platform';
 import { RecordIndex } from '../../src/dns/rules/record-index';
 import type { ZoneRecord } from '../../src/dns/rules/rrset';
 import { recordWarnings } from '../../src/dns/rules/warnings';
@@ -60,6 +61,21 @@ test('a cut holds its NS and their addresses only', () => {
   expect(write([record('sub', 'A', '192.0.2.1')], record('sub', 'NS', 'sub.example.com'))).toBeNull();
 });
 
+test('the addresses of a delegation\'s name servers are answered as they are, never by the gateway', () => {
+  const ns = record('sub', 'NS', 'ns1.sub.example.com');
+  expectConflict(write([ns], record('ns1.sub', 'A', '8.8.8.8', proxied)), 'delegation_conflict', [ns]);
+  const hidden = record('ns1.sub', 'A', '8.8.8.8', proxied);
+  expectConflict(write([hidden], record('sub', 'NS', 'ns1.sub.example.com')), 'delegation_conflict', [hidden]);
+  expect(write([record('sub', 'NS', 'ns1.example.com')], record('ns1', 'A', '8.8.8.8', proxied))).toBeNull();
+});
+
+test('of several faults the first in the contract\'s order is told, whichever record has it', () => {
+  const cname = record('www', 'CNAME', 'a.example.net');
+  const there = record('a', 'A', '192.0.2.1');
+  expectConflict(write([cname, there], record('www', 'TXT', 'x'), record('a', 'A', '192.0.2.1')), 'duplicate_record', [there]);
+  expectConflict(write([cname], record('p', 'A', '10.0.0.1', proxied), record('www', 'TXT', 'x')), 'cname_conflict', [cname]);
+});
+
 test('the null MX stands alone', () => {
   const mx = record('@', 'MX', 'mail.example.net');
   const none = record('@', 'MX', '.', { priority: 0 });
@@ -73,6 +89,12 @@ test('the addresses of a name are one pool', () => {
   expectConflict(write([there], record('www', 'AAAA', '2606:4700::1', { proxied: false })), 'mixed_proxy', [there]);
   expectConflict(write([there], record('www', 'A', '8.8.4.4', { ...proxied, originPort: 8080 })), 'mixed_proxy', [there]);
   expect(write([there], record('www', 'A', '8.8.4.4', proxied))).toBeNull();
+});
+
+test('origins are public addresses that are not ours, and what the configuration allows besides', () => {
+  const platform = { servers: [{ addresses: ['9.9.9.9'], port: 53 }], gatewayAddresses: { ipv4: ['9.9.9.10'], ipv6: ['2606:4700::a'] }, privateOrigins: ['127.0.0.0/8', '::1', '10.1.0.0/16'] };
+  const asked = ['8.8.8.8', '9.9.9.9', '9.9.9.10', '2606:4700::a', '2606:4700::1', '10.0.0.1', '10.1.2.3', '127.0.0.1', '::1', '::ffff:808:808', '192.0.2.1', '169.254.169.254'];
+  expect(asked.filter((address) => mayBeOrigin(platform, address))).toEqual(['8.8.8.8', '2606:4700::1', '10.1.2.3', '127.0.0.1', '::1']);
 });
 
 test('the gateway is not sent to addresses that are not public', () => {
