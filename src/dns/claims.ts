@@ -4,8 +4,8 @@ import { isAtOrBelow } from './rules/domains';
 import { holderOf, isServed } from './rules/holder';
 import { grouped } from './rules/rrset';
 import { isLive } from './state';
-import { listClaims, listDelegations, listEverLive, lockClaims, writeServed, type ClaimRow, type DelegationRow } from './store/claims';
-import { loadZone } from './store/zones';
+import { listClaims, listDelegations, listEverLive, writeServed, type ClaimRow, type DelegationRow } from './store/claims';
+import { loadZone, lockClaims } from './store/zones';
 import { bumpWhole } from './versions';
 
 /**

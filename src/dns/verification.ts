@@ -10,14 +10,13 @@ import type { DnsDeps } from './deps';
 import type { Report } from './report';
 import { hasMovedFor, isExpired, isLive, nextCheckDelayMs, statusAfterCheck, type ZoneStatus } from './state';
 import { findHolder, releaseCheckLease, takeCheckLease, writeCheck } from './store/checks';
-import { lockClaims } from './store/claims';
-import { loadZone, lockAnyZone, markEverLive, rememberProof, type ZoneRow } from './store/zones';
+import { loadZone, lockAnyZone, lockClaims, markEverLive, rememberProof, type ZoneRow } from './store/zones';
 import { bumpWhole } from './versions';
 import { endZone } from './zones';
 
 export type VerificationDeps = CheckDeps & Pick<DnsDeps, 'config'>;
 
-/** The lease outlives the longest check a little: two checks of 8 s, the second of a rival claim. */
+/** The lease outlives the longest check, of 8 s, by what a busy machine may need to write it down. */
 const leaseSeconds = 20;
 
 export type Verified = { zone: ZoneRow; report: Report };
@@ -39,13 +38,13 @@ export async function verifyZone(deps: VerificationDeps, zoneId: string): Promis
 async function check(deps: VerificationDeps, zoneId: string): Promise<Verified | null> {
   const zone = await loadZone(deps.db.prisma, zoneId);
   if (!zone || zone.deletedAt) return null;
-  const found = await checkZone(deps, zone);
-  const rivalId = found.result === 'verified' && !isHolder(zone.status) ? await findHolder(deps.db.prisma, zone.domain, zoneId) : null;
+  const rivalId = isHolder(zone.status) ? null : await findHolder(deps.db.prisma, zone.domain, zoneId);
   const rival = rivalId === null ? null : await loadZone(deps.db.prisma, rivalId);
-  const rivalCheck = rival ? await checkZone(deps, rival) : null;
+  // At the same time: both must be known within the time of one check.
+  const [found, rivalCheck] = await Promise.all([checkZone(deps, zone), rival && checkZone(deps, rival)]);
   return inTransaction(deps.db, async (tx) => {
     await lockClaims(tx, zone.registrable);
-    if (rival && rivalCheck?.result === 'not_verified') await apply(tx, deps, rival.id, { check: rivalCheck, claimedElsewhere: true });
+    if (rival && found.result === 'verified' && rivalCheck?.result === 'not_verified') await apply(tx, deps, rival.id, { check: rivalCheck, claimedElsewhere: true });
     const claimedElsewhere = await findHolder(tx, zone.domain, zoneId) !== null;
     return apply(tx, deps, zoneId, { check: found, claimedElsewhere });
   });

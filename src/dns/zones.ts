@@ -18,7 +18,7 @@ import { canonicalHost } from './rules/names';
 import { nextSerial } from './rules/serials';
 import { firstCheckDelayMs, isLive, type ShownZoneStatus, type StatusReason } from './state';
 import {
-  ensureAssignment, findZone, insertZone, hasLiveClaim, listZones, liveZoneIds, loadZone, lockAnyZone, lockZone, markZoneDeleted, markZoneRestored, setCustomNameservers,
+  ensureAssignment, findZone, insertZone, hasLiveClaim, listZones, liveZoneIds, loadZone, lockAnyZone, lockClaims, lockZone, markZoneDeleted, markZoneRestored, setCustomNameservers,
   setSuspension, type ZoneMode, type ZoneRow,
 } from './store/zones';
 import { bumpWhole } from './versions';
@@ -63,6 +63,7 @@ export async function createZone(tx: Tx, deps: Pick<DnsDeps, 'dnsPlatform' | 'cl
   const owner = { orgId: org.id, projectId: project.id };
   const id = newId('zone');
   const registrable = registrableDomain(wish.domain);
+  await lockClaims(tx, registrable);
   await reserve(tx, { ...owner, ...quota });
   const { token } = await ensureAssignment(tx, { projectId: project.id, domain: wish.domain, token: randomToken(), verifyToken: randomBytes(16).toString('hex') });
   await insertZone(tx, {

@@ -6,11 +6,6 @@ import type { Claim } from '../rules/holder';
 export type ClaimRow = Claim & { domain: string; served: boolean; token: string; customNameservers: string[]; proven: boolean };
 export type DelegationRow = { domain: string; name: string; value: string };
 
-/** Serialises every change of who holds names under one registrable domain, until the transaction ends. */
-export async function lockClaims(tx: Tx, registrable: string): Promise<void> {
-  await execute(tx, `select pg_advisory_xact_lock(hashtext('dns-claims'), hashtext($1))`, registrable);
-}
-
 /** All live claims under a registrable domain. */
 export function listClaims(tx: Tx, registrable: string): Promise<ClaimRow[]> {
   return rows<ClaimRow>(tx, `select z.id as "zoneId", z.project_id as "projectId", z.domain, z.mode, z.status, coalesce(z.status_reason = 'claimed_elsewhere', false) as "claimedElsewhere",

@@ -68,8 +68,24 @@ export async function findZone(db: Db, projectId: string, zoneId: string): Promi
 
 /** The same, locked until the transaction ends: every writer of a zone and its records takes this first. */
 export async function lockZone(tx: Tx, projectId: string, zoneId: string): Promise<ZoneRow | null> {
-  await execute(tx, 'select from dns_zone where id = $1 and project_id = $2 for update', zoneId, projectId);
+  await lockRow(tx, zoneId, projectId);
   return findZone(tx, projectId, zoneId);
+}
+
+/**
+ * Serialises every change of who holds names under one registrable domain, until the transaction ends. It comes before every
+ * row lock: a write to one zone may begin or end the answers of another under the same domain.
+ */
+export async function lockClaims(tx: Tx, registrable: string): Promise<void> {
+  await execute(tx, `select pg_advisory_xact_lock(hashtext('dns-claims'), hashtext($1))`, registrable);
+}
+
+/** No project: any. */
+async function lockRow(tx: Tx, zoneId: string, projectId: string | null): Promise<void> {
+  const [zone] = await rows<{ registrable: string }>(tx, 'select registrable from dns_zone where id = $1 and ($2::text is null or project_id = $2::text)', zoneId, projectId);
+  if (!zone) return;
+  await lockClaims(tx, zone.registrable);
+  await execute(tx, 'select from dns_zone where id = $1 for update', zoneId);
 }
 
 /** Any zone, for whoever works on it; null when absent or purged. */
@@ -79,7 +95,7 @@ export async function loadZone(db: Db, zoneId: string): Promise<ZoneRow | null> 
 }
 
 export async function lockAnyZone(tx: Tx, zoneId: string): Promise<ZoneRow | null> {
-  await execute(tx, 'select from dns_zone where id = $1 for update', zoneId);
+  await lockRow(tx, zoneId, null);
   return loadZone(tx, zoneId);
 }
 
