@@ -117,6 +117,18 @@ describe('stays in its budget', () => {
     expect(server.asked).toHaveLength(asked);
   });
 
+  test('a check of 25 aliases to one name of another zone stays in its budget: what it has heard it does not ask again', async () => {
+    const server = await start(({ name }) => [{ flags: aa, answers: [/^n\d/i.test(name) ? { type: 'CNAME', name, ttl: 60, data: 'target.gate.test' } : address(name, name.toLowerCase() === 'ns.evil.test' ? evil : '192.0.2.66')] }]);
+    registry.delegate('gate.test', ['ns.evil.test']);
+    const budget = { queriesLeft: 60 };
+    const asking = withinBudget(resolver(), budget);
+    await asking.resolve('_proof.evil.test', 'A');
+    const first = await asking.resolve('n0.evil.test', 'A');
+    const rest = await Promise.all(Array.from({ length: 24 }, (_, i) => asking.resolve(`n${i + 1}.evil.test`, 'A')));
+    expect([first, ...rest].map(({ conclusive, canonicalName }) => ({ conclusive, canonicalName }))).toEqual(Array(25).fill({ conclusive: true, canonicalName: 'target.gate.test' }));
+    expect(server.asked.length).toBeLessThan(40);
+  });
+
   test('a silent server costs its time and no more packets than two', async () => {
     const server = await start(() => []);
     const resolution = await resolver().resolve('www.evil.test', 'A');

@@ -1,4 +1,10 @@
 import type { QueryBudget } from '../../dns/ports';
+import type { WireName } from '../../dns/rules/wire/name';
+import type { Servers } from './referral-cache';
+import type { Final, Said } from './walk';
+
+/** What the calls of one check have heard so far: within it nothing is asked twice. */
+export type Heard = { referrals: Map<WireName, Servers>; answers: Map<string, Said<Final>> };
 
 /** What one call may spend (contract dns.md §4.5): packets, time, and look-ups of name servers within look-ups. */
 export class Errand {
@@ -9,9 +15,11 @@ export class Errand {
    * it a few name servers that need each other cost a walk through all their orders, and not one packet.
    */
   readonly addresses = new Map<string, readonly string[]>();
+  readonly heard: Heard;
   private readonly startedMs: number;
 
-  constructor(private readonly limits: { queriesMax: number; budgetMs: number; shared?: QueryBudget | undefined }, private readonly nowMs: () => number) {
+  constructor(private readonly limits: { queriesMax: number; budgetMs: number; shared?: QueryBudget | undefined; heard?: Heard | undefined }, private readonly nowMs: () => number) {
+    this.heard = limits.heard ?? { referrals: new Map(), answers: new Map() };
     this.startedMs = nowMs();
   }
 

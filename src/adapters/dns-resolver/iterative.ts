@@ -2,7 +2,7 @@ import type { Delegation, DnsRecord, DnsResolver, QueryBudget, QueryType, Resolu
 import { typeNumbers, flags as bits } from '../../dns/rules/wire/codes';
 import { MalformedDns, parentOf, root, textName, wireName, type WireName } from '../../dns/rules/wire/name';
 import { transferZone } from '../dns-backend/axfr-client';
-import { Errand } from './errand';
+import { Errand, type Heard } from './errand';
 import { ExpiringMap } from './referral-cache';
 import { readReply } from './reply';
 import { routeTo } from './routes';
@@ -24,6 +24,7 @@ type Found = Pick<Resolution, 'outcome' | 'conclusive' | 'canonicalName' | 'reco
 export class IterativeResolver implements DnsResolver {
   private readonly walk: Walk;
   private readonly answers: ExpiringMap<Found>;
+  private readonly heard = new WeakMap<QueryBudget, Heard>();
 
   constructor(private readonly options: WalkOptions) {
     this.walk = new Walk(options);
@@ -88,7 +89,9 @@ export class IterativeResolver implements DnsResolver {
   }
 
   private errand(budgetMs: number, shared?: QueryBudget): Errand {
-    return new Errand({ queriesMax, budgetMs, shared }, this.options.nowMs);
+    const heard: Heard = (shared && this.heard.get(shared)) ?? { referrals: new Map(), answers: new Map() };
+    if (shared) this.heard.set(shared, heard);
+    return new Errand({ queriesMax, budgetMs, shared, heard }, this.options.nowMs);
   }
 }
 

@@ -27,10 +27,10 @@ export class ExpiringMap<T> {
 }
 
 /** The closest zone at or above `from` whose servers are known. */
-export function closestServers(cache: ExpiringMap<Servers>, from: WireName): Servers | undefined {
+export function closestServers(serversOf: (zone: WireName) => Servers | undefined, from: WireName): Servers | undefined {
   for (let name = from; ; name = parentOf(name)) {
-    const known = cache.get(name);
-    if (known) return known.value;
+    const known = serversOf(name);
+    if (known) return known;
     if (name === root) return undefined;
   }
 }

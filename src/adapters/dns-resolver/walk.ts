@@ -12,7 +12,7 @@ export type WalkOptions = RouteRules & { rootHints: readonly NameServer[]; timeo
 /** A server that answered, and for which zone it was asked. */
 export type Said<R extends Reply = Reply> = { reply: R; servers: Servers; address: string };
 export type Failure = 'servfail' | 'refused' | 'timeout';
-type Final = Extract<Reply, { records: unknown }>;
+export type Final = Extract<Reply, { records: unknown }>;
 
 const depthMax = 12;
 const addressesMax = 5;
@@ -29,15 +29,24 @@ export class Walk {
     this.referrals = new ExpiringMap(zonesMax, options.nowMs);
   }
 
-  /** What the servers responsible say; `trusted`: the deepest name whose servers may come from the cache. */
+  /** What the servers responsible say; `trusted`: the deepest name whose servers may come from the cache. What this errand's check has heard itself is as good as asked now. */
   async final(errand: Errand, question: Question, trusted: WireName): Promise<Said<Final> | Failure> {
-    let servers = this.start(question.name, trusted);
+    const key = `${question.type} ${question.name}`;
+    const heard = errand.heard.answers.get(key);
+    if (heard) return heard;
+    const said = await this.ask(errand, question, trusted);
+    if (typeof said === 'object') errand.heard.answers.set(key, said);
+    return said;
+  }
+
+  private async ask(errand: Errand, question: Question, trusted: WireName): Promise<Said<Final> | Failure> {
+    let servers = this.start(errand, question.name, { cached: trusted, heard: question.type === typeNumbers.DS ? parentOf(question.name) : question.name });
     for (let depth = 0; depth < depthMax; depth++) {
       const said = await this.askZone(errand, servers, question);
       if (typeof said === 'string') return said;
       if ('records' in said.reply) return { ...said, reply: said.reply };
       if (said.reply.kind !== 'referral') return 'servfail';
-      servers = this.remember(said.reply.referral);
+      servers = this.remember(errand, said.reply.referral);
     }
     return 'servfail';
   }
@@ -45,12 +54,12 @@ export class Walk {
   /** What up to four servers of the zone above say of the delegation of `name`, each for itself. */
   async parents(errand: Errand, name: WireName): Promise<{ zone: WireName; said: (Said | Failure)[]; hosts: WireName[] } | Failure> {
     const question = { name, type: typeNumbers.NS };
-    let servers = this.start(name, parentOf(name));
+    let servers = this.start(errand, name, { cached: parentOf(name), heard: parentOf(name) });
     for (let depth = 0; depth < depthMax; depth++) {
       const first = await this.askZone(errand, servers, question);
       if (typeof first === 'string') return first;
       if (first.reply.kind !== 'referral' || first.reply.referral.zone === name) return this.askParents(errand, servers, question);
-      servers = this.remember(first.reply.referral);
+      servers = this.remember(errand, first.reply.referral);
     }
     return 'servfail';
   }
@@ -129,16 +138,19 @@ export class Walk {
     for (const { name } of hosts.filter(({ addresses }) => addresses.length === 0)) yield* (await this.addressesOf(errand, name)).filter(mayGo);
   }
 
-  private start(name: WireName, trusted: WireName): Servers {
-    const known = closestServers(this.referrals, trusted);
+  private start(errand: Errand, name: WireName, trusted: { cached: WireName; heard: WireName }): Servers {
+    const cached = closestServers((zone) => this.referrals.get(zone)?.value, trusted.cached);
+    const heard = closestServers((zone) => errand.heard.referrals.get(zone), trusted.heard);
+    const known = heard && heard.zone.length > (cached?.zone.length ?? 0) ? heard : cached;
     const stub = stubOf(textName(name), this.options.stubs);
     if (!stub) return known ?? serversOf(root, this.options.rootHints);
     const top = wireName(stub.suffix);
     return known && known.zone.length > top.length ? known : serversOf(top, stub.servers);
   }
 
-  private remember({ zone, ttl, hosts }: Referral): Servers {
+  private remember(errand: Errand, { zone, ttl, hosts }: Referral): Servers {
     const servers = { zone, hosts };
+    errand.heard.referrals.set(zone, servers);
     this.referrals.put(zone, servers, Math.min(ttl, referralSecondsMax));
     return servers;
   }
