@@ -45,7 +45,7 @@ async function main(config: Config): Promise<void> {
   const zoneLoops = [startSyncRelay(deps), startFlattening(deps)];
   const webhooks = startWebhookSender(deps);
   const simulated = startSimulatedReports(deps);
-  const intake = config.MAIL_INBOUND_ENABLED ? await startIntakeListener(deps) : null;
+  const intake = config.MAIL_INBOUND_ENABLED && config.WORKER_QUEUES.includes('mail') ? await startIntakeListener(deps) : null;
   const deliveryRelay = startMailDeliveryRelay({
     ...deps, startDelivery: startDeliveryOf(deps.temporal), startBatch: startBatchOf(deps.temporal),
     startsPerSecond: config.MAIL_RELAY_STARTS_PER_SECOND, batchSize: config.MAIL_BATCH_SIZE,

@@ -28,9 +28,8 @@ export function onShutdown(drain: Drain, deadlineMs = 25_000): void {
 
 /** Without a parent its database and its Temporal are going too: there is little to wait for. */
 const orphanDeadlineMs = 5_000;
-const hadParent = process.channel !== undefined;
 // From the first moment on: the parent may be gone before the process has come to register a drain.
-if (hadParent) process.once('disconnect', () => void shutDown('disconnect', orphanDeadlineMs));
+if (process.channel) process.once('disconnect', () => void shutDown('disconnect', orphanDeadlineMs));
 
 /** Runs the process's main part. What it cannot start with is said on stderr in full, and exit code 1 says so too. */
 export function runProcess(main: () => Promise<void>): void {
@@ -55,7 +54,12 @@ async function shutDown(reason: ShutdownReason, deadlineMs: number): Promise<voi
       process.stderr.write(`shutdown: ${error instanceof Error ? error.stack : String(error)}\n`);
     }
   }
-  // Node 20's exit() may wait for ever for V8's own threads (nodejs/node#54918). Our supervisor reads no exit code; others do.
-  if (hadParent) process.kill(process.pid, 'SIGKILL');
-  else process.exit(failed ? 1 : 0);
+  leave(reason, failed ? 1 : 0);
+}
+
+/** Node 20's exit() may wait for ever for V8's own threads (nodejs/node#54918): without a parent nobody would end that, with one it is told. */
+function leave(reason: ShutdownReason, code: 0 | 1): void {
+  if (reason === 'disconnect') process.kill(process.pid, 'SIGKILL');
+  else if (process.send && process.connected) process.send({ drained: true }, () => process.exit(code));
+  else process.exit(code);
 }

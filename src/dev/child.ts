@@ -13,6 +13,8 @@ export interface ChildOptions {
 
 /** Longer than any process of ours takes to drain (src/core/process.ts). */
 const stopGraceMs = 32_000;
+/** How long one that has drained may take to exit, which Node 20 does not always do. */
+const exitGraceMs = 1_000;
 
 /**
  * One of our entry files as a child that is ready (`announceReady`). It is a session of its own, so Ctrl-C reaches only the
@@ -38,10 +40,13 @@ export async function startChild(options: ChildOptions, spawned: (running: Runni
       clearTimeout(force);
     },
   };
+  child.on('message', (message) => {
+    if (says(message, 'drained')) setTimeout(() => child.kill('SIGKILL'), exitGraceMs).unref();
+  });
   spawned(running);
   let timer: NodeJS.Timeout | undefined;
   const outcome = await Promise.race([
-    new Promise<'ready'>((resolve) => child.on('message', (message) => isReady(message) && resolve('ready'))),
+    new Promise<'ready'>((resolve) => child.on('message', (message) => says(message, 'ready') && resolve('ready'))),
     exited.then(() => 'ended' as const),
     new Promise<'silent'>((resolve) => {
       timer = setTimeout(() => resolve('silent'), options.readyWithinMs);
@@ -53,6 +58,6 @@ export async function startChild(options: ChildOptions, spawned: (running: Runni
   throw new Error(outcome === 'silent' ? `${options.name} was not ready within ${options.readyWithinMs / 1000} s` : `${options.name} ended (${child.exitCode ?? child.signalCode}) before it was ready`);
 }
 
-function isReady(message: unknown): boolean {
-  return typeof message === 'object' && message !== null && 'ready' in message && message.ready === true;
+function says(message: unknown, what: 'ready' | 'drained'): boolean {
+  return typeof message === 'object' && message !== null && Reflect.get(message, what) === true;
 }
