@@ -9,7 +9,7 @@ const documents = ['README.md', ...readdirSync(join(root, 'docs')).filter((name)
 const scripts: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts;
 
 test.each(documents)('$name names only npm scripts that exist', ({ text }) => {
-  const named = [...text.matchAll(/npm run ([\w:-]+)/g)].map(([, script]) => script);
+  const named = [...text.matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, script]) => script);
   expect(named.filter((script) => !Object.keys(scripts ?? {}).includes(script ?? ''))).toEqual([]);
 });
 
