@@ -55,6 +55,19 @@ test('updateDnsRecord: the type stays, a stale If-Match is refused, null clears'
   expect((await patch({})).body).toMatchObject({ code: 'validation_error' });
 });
 
+test('createDnsRecord: a chain of CNAME records is seen from its end, and a wildcard only where no name stands', async () => {
+  const zone = await world.zone('chain.test');
+  const batch = (creates: object[]) => world.ask('POST', `${records(zone.id)}/batch`, { json: { creates } });
+  const cname = (name: string, target: string) => ({ type: 'CNAME', name, value: target });
+  const chain = (await batch(Array.from({ length: 8 }, (_, i) => cname(`c${i}`, `c${i + 1}.chain.test`)))).body.created;
+  expect((await add(zone.id, cname('c8', 'out.example.net'))).body).toMatchObject({ code: 'cname_loop', conflicts: chain.map(({ id }: { id: string }) => id) });
+  expect((await add(zone.id, cname('*', 'out.example.net'))).body).toMatchObject({ code: 'cname_loop' });
+  expect((await add(zone.id, { type: 'TXT', name: 'below.c8', value: 'c8 exists now' })).status).toBe(200);
+  expect((await add(zone.id, cname('*', 'out.example.net'))).status).toBe(200);
+  const other = (await add(zone.id, cname('x.w', 'y.w.chain.test'))).body.record;
+  expect((await add(zone.id, cname('*.w', 'x.w.chain.test'))).body).toMatchObject({ code: 'cname_loop', conflicts: [other.id] });
+});
+
 test('createDnsRecord: every fault of a record is told at once, those of ranges too', async () => {
   const zone = await world.zone('faults.test');
   const { body } = await add(zone.id, { type: 'A', name: 'a b', value: '1.2.3', ttl: 5, priority: 70_000, proxied: true, originPort: 25, originPath: 'x', originHostHeader: 'a b' });
