@@ -1,4 +1,6 @@
 import fc from 'fast-check';
+import { toASCII } from 'tr46';
+import { uts46 } from '../../src/dns/rules/domains';
 import { formatIpv6, parseIpv6 } from '../../src/dns/rules/addresses';
 import { isGlobalUnicast } from '../../src/dns/rules/global-addresses';
 import { canonicalRecordName } from '../../src/dns/rules/names';
@@ -135,4 +137,8 @@ describe('origins', () => {
     const origin = { originProtocol: 'https', originPort: 8443, originPath: '/a/b', originHostHeader: 'internal.example.com:8443' } as const;
     expect(canonicalOrigin(origin, true, new Set())).toEqual({ origin });
   });
+});
+
+test('a name in its ASCII form is what UTS #46 makes of it', () => {
+  fc.assert(fc.property(fc.string({ unit: fc.constantFrom(...'ab0-_.*x'), maxLength: 12 }), (text) => expect(toASCII(text, uts46)).toBe(text)));
 });

@@ -14,7 +14,7 @@ export function canonicalRecordName(text: string, domain: string): Parsed<string
   if (text === '' || text === '@') return { value: '@' };
   if (/[\\\s]/.test(text)) return { fault: 'must not hold spaces or escapes' };
   const full = /[.。．｡]$/u.test(text);
-  const name = toASCII(full ? text.slice(0, -1) : text, uts46);
+  const name = asciiForm(full ? text.slice(0, -1) : text);
   if (name === null) return { fault: 'must be labels of letters, digits, "-" and "_", separated by dots' };
   const inside = isAtOrBelow(name, domain);
   if (full && !inside) return { fault: `must be inside ${domain}` };
@@ -22,6 +22,11 @@ export function canonicalRecordName(text: string, domain: string): Parsed<string
   const relative = inside ? name.slice(0, -domain.length - 1) : name;
   const fault = nameFault(relative, domain);
   return fault ? { fault } : { value: relative };
+}
+
+/** UTS #46; what is in its ASCII form already, as nearly every name is, needs no mapping. */
+function asciiForm(text: string): string | null {
+  return /^[a-z0-9_.*-]*$/.test(text) && !text.includes('xn--') ? text : toASCII(text, uts46);
 }
 
 /** Absolute name of a record, lower case, without final dot. */
@@ -53,7 +58,7 @@ export type HostRules = { underscores: boolean; wildcard: boolean };
 export function canonicalHost(text: string, domain: string, rules: HostRules): Parsed<string> {
   if (text === '@') return { value: domain };
   if (/[\s\\/:@[\]]/.test(text)) return { fault: 'must be a host name, without address, scheme, port, path or spaces' };
-  const name = toASCII(text.replace(/[.。．｡]$/u, ''), uts46);
+  const name = asciiForm(text.replace(/[.。．｡]$/u, ''));
   const labels = name?.split('.') ?? [];
   if (name === null || labels.some((part, i) => !isHostLabel(part, i, rules)) || name.length > namesMax) {
     return { fault: rules.underscores ? 'must be a host name' : 'must be a host name of letters, digits and inner hyphens' };
