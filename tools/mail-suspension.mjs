@@ -1,4 +1,4 @@
-// `npm run mail:suspend <id>`, `npm run mail:resume <id>`: a mail service or a sender domain. Takes the environment of the API process.
+// `npm run mail:suspend -- <id>`, `npm run mail:resume -- <id>`: a mail service or a sender domain. Takes the environment of the API process.
 import { join } from 'node:path';
 import { prepare, root } from './prepare.mjs';
 import { run } from './steps.mjs';

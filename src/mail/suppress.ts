@@ -30,6 +30,6 @@ async function suppress(tx: Tx, wanted: readonly NewSuppression[]): Promise<void
   if (wanted.length === 0) return;
   const byAddress = new Map(wanted.map((one) => [`${one.mailServiceId} ${one.addressKey}`, one]));
   for (const { id, mailServiceId, address, reason } of await insertSuppressions(tx, [...byAddress.values()])) {
-    await recordNotice(tx, { mailServiceId, type: 'suppression.created', facts: { suppressionId: id, address, reason } });
+    await recordNotice(tx, { mailServiceId, type: 'suppression.created', recipient: address, facts: { suppressionId: id, reason } });
   }
 }
