@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
-import { address, addresses, bit, bytes, count, domainName, hints, ipAddresses, list, nameservers, networks, onOff, port, targets, transferKeys } from './core/config-fields';
+import { address, addresses, bit, bytes, count, domainName, hints, ipAddresses, list, nameservers, networks, onOff, port, share, targets, transferKeys } from './core/config-fields';
 import { webhookSecret } from './core/webhook-signature';
 import { queues } from './temporal/queues';
 import { z } from 'zod';
@@ -120,6 +120,11 @@ const schema = z.object({
   MAIL_API_STARTS_PER_SECOND: count(0, 10_000).default(5).describe('workflows an API process starts itself'),
   MAIL_RELAY_STARTS_PER_SECOND: count(1, 10_000).default(20).describe('workflows a worker starts for mail that waits'),
   MAIL_BATCH_SIZE: count(1, 50).default(50).describe('messages per workflow under backlog'),
+  MAIL_REPUTATION_MIN_RECIPIENTS: count(1, 10_000_000).default(1_000).describe('recipients within seven days from which a sender is judged'),
+  MAIL_BOUNCE_RATE_WARNING: share.default(0.02).describe('share of hard bounces that is warned of'),
+  MAIL_BOUNCE_RATE_SUSPENSION: share.default(0.05).describe('… and that suspends the service'),
+  MAIL_COMPLAINT_RATE_WARNING: share.default(0.001).describe('share of complaints that is warned of'),
+  MAIL_COMPLAINT_RATE_SUSPENSION: share.default(0.005).describe('… and that suspends the service'),
   MAIL_CONTENT_RETENTION_DAYS: count(1, 3_650).default(30).describe('how long bodies are kept after a message has settled'),
   MAIL_HELO_NAME: domainName.optional().describe('name our SMTP clients give; the host name when not set'),
   MAIL_RELAY_URL: z.string().regex(/^smtps?:\/\//, 'must be an smtp:// URL').default('smtp://127.0.0.1:25').describe('smtp_relay: the relay, with user and password where it wants them'),

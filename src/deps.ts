@@ -51,7 +51,7 @@ import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
 import { changePlan as changeMailPlan, countServices as countMailServices, refreshCeiling, requestDeletion as requestMailDeletion } from './mail/service';
 import { createCancelRun, type CancelRun } from './temporal/cancel';
 import { openMailDelivery, openMailSending } from './mail-composition';
-import type { DeliveryDeps } from './mail/service';
+import { eventReconcileRule, messageReconcileRule, type DeliveryDeps } from './mail/service';
 import { openTemporal, type Temporal } from './temporal/connection';
 import { scheduleIds, workflowIds } from './temporal/ids';
 import { startOptions } from './temporal/options';
@@ -169,7 +169,7 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     ...openMailDelivery(core),
     cancelRun: createCancelRun(temporal),
     alerts: createAlerts({ appendAudit, metrics, log }),
-    reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule],
+    reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule, messageReconcileRule, eventReconcileRule],
     postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),
     postgresCustomer: pgCustomer,
     publicGateway: publicGatewayOf(core),
@@ -261,6 +261,8 @@ export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.reconcile, workflow: 'reconcile', queue: 'system', product: 'system', every: '5 minutes', summary: 'Find accepted work without a run, and missed deadlines', atStart: true },
   { id: scheduleIds.expireIdentity, workflow: 'expireIdentity', queue: 'system', product: 'identity', every: '1 hour', summary: 'Drop ended sessions, tokens and reservations' },
   { id: scheduleIds.verifyAudit, workflow: 'verifyAudit', queue: 'system', product: 'identity', every: '1 day', summary: 'Check what the audit chains have gained' },
+  { id: scheduleIds.mailReputation, workflow: 'evaluateMailReputation', queue: 'mail', product: 'mail', every: '5 minutes', summary: 'Warn or suspend senders whose mail bounces or annoys too much' },
+  { id: scheduleIds.mailRetention, workflow: 'retainMail', queue: 'mail', product: 'mail', every: '1 day', summary: 'Remove mail that is past its time' },
   { id: scheduleIds.recheckDomains, workflow: 'recheckMailDomains', queue: 'mail', product: 'mail', every: '15 minutes', summary: 'Check verified sender domains again' },
   { id: scheduleIds.postgresLifecycle, workflow: 'advancePostgresLifecycle', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Purge deleted Postgres services after their time to come back' },
   { id: scheduleIds.postgresObserve, workflow: 'observePostgres', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Ask every Postgres server for its size and state' },

@@ -19,3 +19,5 @@ export { retainDns } from './dns/retain-dns';
 export { checkDrift } from './dns/check-drift';
 export { deliverBatch } from './mail/deliver-batch';
 export { deliverMessage } from './mail/deliver-message';
+export { evaluateMailReputation } from './mail/evaluate-mail-reputation';
+export { retainMail } from './mail/retain-mail';

@@ -33,3 +33,6 @@ export const targets = list.transform((items) => items.map((item) => {
 export const ipAddresses = list.pipe(z.array(z.union([z.ipv4(), z.ipv6()], 'must be addresses')));
 export const count = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
 export const bytes = z.coerce.number().int().min(0);
+
+/** A part of a whole, 0 to 1. */
+export const share = z.coerce.number().min(0).max(1);

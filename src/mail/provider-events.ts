@@ -58,26 +58,29 @@ async function reportsOf(tx: Tx, one: ReceivedEvent, unmatched: () => void): Pro
 const pageMax = 200;
 
 /** Events that came before their message was known are matched again; answers how many were. */
-export async function rematchEvents(database: Pick<Database, 'pool'>, beat: () => void = () => undefined): Promise<number> {
+export async function rematchEvents(database: Pick<Database, 'pool'>): Promise<number> {
   let matched = 0;
   for (let after: Date | null = null; ;) {
-    const page = await inTransaction(database, async (tx) => {
-      const waiting = await unmatchedPage(tx, after, pageMax);
-      for (const one of waiting) {
-        const match = await matchEvent(tx, one.provider, one.event);
-        const report = match && reportOf(one.provider, one.event, { messageId: match.messageId, recipientIds: match.recipientIds ?? undefined, receivedAt: one.receivedAt });
-        if (!report) continue;
-        await applyReports(tx, [report]);
-        await dropUnmatched(tx, one);
-        matched += 1;
-      }
-      return waiting;
-    });
-    beat();
-    const last = page.at(-1);
-    if (!last || page.length < pageMax) return matched;
-    after = last.receivedAt;
+    const page = await inTransaction(database, (tx) => rematchPage(tx, after, pageMax));
+    matched += page.matched;
+    if (page.count < pageMax || page.last === null) return matched;
+    after = page.last;
   }
+}
+
+/** One page of them, the oldest first after `after`; `last` is where the next page begins. */
+export async function rematchPage(tx: Tx, after: Date | null, limit: number): Promise<{ matched: number; count: number; last: Date | null }> {
+  const waiting = await unmatchedPage(tx, after, limit);
+  let matched = 0;
+  for (const one of waiting) {
+    const match = await matchEvent(tx, one.provider, one.event);
+    const report = match && reportOf(one.provider, one.event, { messageId: match.messageId, recipientIds: match.recipientIds ?? undefined, receivedAt: one.receivedAt });
+    if (!report) continue;
+    await applyReports(tx, [report]);
+    await dropUnmatched(tx, one);
+    matched += 1;
+  }
+  return { matched, count: waiting.length, last: waiting.at(-1)?.receivedAt ?? null };
 }
 
 /** What is kept of an event: no words of a server, which may quote the mail, and of addresses the domain alone. */

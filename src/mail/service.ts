@@ -13,7 +13,10 @@ export { attemptMessages, type DeliveryDeps } from './delivery/attempt-messages'
 export { createResultWriter } from './delivery/results';
 export { createSigningKeys } from './delivery/signing-keys';
 export { createPendingMail } from './pending';
+export { eventReconcileRule, messageReconcileRule } from './message-reconcile';
 export { rematchEvents } from './provider-events';
+export { evaluateReputation, type ReputationRules } from './reputation';
+export { purgeExpiredMail } from './retention';
 export { noteQuota } from './quota';
 export { startMailDeliveryRelay, type StartBatch } from './relay';
 export type { SendDeps } from './send';

@@ -20,6 +20,8 @@ export const scheduleIds = {
   expireIdentity: 'identity-expire-identity',
   verifyAudit: 'identity-verify-audit',
   recheckDomains: 'mail-recheck-domains',
+  mailReputation: 'mail-reputation',
+  mailRetention: 'mail-retention',
   postgresLifecycle: 'postgres-lifecycle',
   postgresObserve: 'postgres-observe',
   dnsRetention: 'dns-retention',

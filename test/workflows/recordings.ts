@@ -68,6 +68,8 @@ export const recordings: readonly Recording[] = [
   { workflow: 'checkDrift', variant: 'two-pages', activities: { listDriftedZones: inTurn({ drifted: [zoneRun.zoneId], next: zoneRun.zoneId }, { drifted: [], next: null }), requestZoneSyncs: done } },
   { workflow: 'deliverMessage', variant: 'delivered', input: messageRun, activities: { attemptMessages: async () => [{ messageId: messageRun.messageId, settled: true, nextAttemptAt: null }] } },
   { workflow: 'deliverMessage', variant: 'after-a-deferral', input: messageRun, activities: { attemptMessages: inTurn([{ messageId: messageRun.messageId, settled: false, nextAttemptAt: '2020-01-01T00:00:00.000Z' }], [{ messageId: messageRun.messageId, settled: true, nextAttemptAt: null }]) } },
+  { workflow: 'evaluateMailReputation', variant: 'one-warned', activities: { evaluateReputation: async () => ({ warned: 1, suspended: 0 }) } },
+  { workflow: 'retainMail', variant: 'purged', activities: { purgeExpiredMail: async () => ({ purged: 3 }) } },
   { workflow: 'deliverBatch', variant: 'one-handed-on', input: batchRun, activities: { attemptMessages: async () => [{ messageId: batchRun.messageIds[0], settled: true, nextAttemptAt: null }, { messageId: batchRun.messageIds[1], settled: false, nextAttemptAt: null }] } },
   { workflow: 'deliverBatch', variant: 'all-handed-on', input: batchRun, activities: { attemptMessages: refused } },
 ];

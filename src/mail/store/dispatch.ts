@@ -44,3 +44,13 @@ export async function nextWaitingInMs(db: Db): Promise<number | null> {
   const [row] = await rows<{ ms: number | null }>(db, `select (extract(epoch from min(dispatch_after) - now()) * 1000)::float8 as ms from mail_message where dispatched_at is null`);
   return row?.ms == null ? null : Math.max(0, row.ms);
 }
+
+/** Messages with work that is ten minutes overdue wait for a run again; answers how many. The first attempt is due with the creation. */
+export function redispatchLost(db: Db, limit: number): Promise<number> {
+  return execute(db, `
+    update mail_message set dispatched_at = null, dispatch_after = now(), updated_at = now() where id in (
+      select m.id from mail_message m where m.settled_at is null and m.dispatched_at < now() - interval '10 minutes' and exists (
+        select from mail_recipient r where r.message_id = m.id and (r.status in ('queued', 'sending') or r.status = 'deferred' and r.retry_owner = 'us')
+          and greatest(r.next_attempt_at, r.lease_until) < now() - interval '10 minutes')
+      order by m.created_at limit $1::int for update skip locked)`, limit);
+}
