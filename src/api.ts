@@ -6,10 +6,12 @@ import { announceReady, onShutdown, runProcess } from './core/process';
 import { listen } from './core/listen';
 import { migrate, missingMigrations } from './db/migrate';
 import { openApi, openCore, type AppDeps } from './deps';
+import { capturedMail } from './http/captured';
 import { documentation } from './http/docs';
 import { health, ProbeFailure, type HealthDeps } from './http/health';
 import { routes } from './http/routes';
 import { createApp, createHttpServer } from './http/server';
+import { capturedPage } from './mail/captured/pages';
 import { ensureDemo, issueSetupToken } from './identity/service';
 
 const migrationsDir = resolve('prisma/migrations');
@@ -23,6 +25,7 @@ async function main(config: Config): Promise<void> {
   const server = createHttpServer(createApp(deps, routes, (app) => {
     health(app, probes(deps));
     documentation(routes)(app);
+    if (config.HOLDFAST_MODE === 'development') capturedMail((path) => capturedPage(core.db.prisma, path))(app);
   }));
   const address = await listen(server, config.API_ADDR);
   const metrics = await serveMetrics(config.METRICS_ADDR, core.metrics.registry, () => ({ ok: true }));

@@ -1,11 +1,7 @@
+import { html, Html } from '../core/html';
 import { pageStyle } from './docs-style';
 import type { JsonSchema } from './json-schema';
 import type { OpenApiDocument, OperationObject, Parameter } from './openapi';
-
-/** HTML that is already safe; everything else is escaped by `html`. */
-class Html {
-  constructor(readonly text: string) {}
-}
 
 type Entry = { method: string; path: string; operation: OperationObject; id: string };
 
@@ -124,13 +120,3 @@ function isNode(value: unknown): value is JsonSchema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-type Part = string | Html | readonly (string | Html)[];
-
-function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
-  return new Html(strings.reduce((text, string, index) => text + string + (index < parts.length ? render(parts[index] ?? '') : ''), ''));
-}
-
-function render(part: Part): string {
-  if (part instanceof Html) return part.text;
-  return typeof part === 'string' ? part.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`) : part.map(render).join('');
-}
