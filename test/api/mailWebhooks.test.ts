@@ -77,7 +77,7 @@ test('createMailWebhook: refuses what nothing may be sent to, unknown events, an
   expect((await make()).webhook.status).toBe('active');
 });
 
-test('another project sees none of it', async () => {
+test('getMailWebhook, deleteMailWebhook and all others: another project sees none of it', async () => {
   const { webhook } = await make();
   const eventId = await happen();
   const stranger = await createTenant(api.deps.db, api.deps.config.AUTH_SECRET);
@@ -89,7 +89,7 @@ test('another project sees none of it', async () => {
   expect((await ask('POST', `/services/${serviceId}/webhooks`, { of: stranger, json: { url, events: ['message.sent'] } })).status).toBe(404);
 });
 
-test('an event reaches the webhooks that want it, signed, in the form the contract shows', async () => {
+test('listMailWebhooks, listMailWebhookDeliveries: an event reaches the webhooks that want it, signed, in the form the contract shows', async () => {
   const { webhook, secret } = await make();
   await make({ events: ['domain.verified'] });
   const eventId = await happen({ smtp: { code: 250, enhancedCode: '2.0.0', diagnostic: 'ok' } });
@@ -188,7 +188,7 @@ test('rotateMailWebhookSecret: both secrets sign for a day, then the new one alo
   expect(calls.slice(1).map((call) => [isSignedWith(secret, call), isSignedWith(rotated.body.secret, call)])).toEqual([[false, true]]);
 });
 
-test('testMailWebhook and replay: sent whatever it wants to hear; the same id and bytes again', async () => {
+test('testMailWebhook and replayMailWebhookDelivery: sent whatever it wants to hear; the same id and bytes again', async () => {
   const { webhook } = await make();
   const tested = (await ask('POST', `/webhooks/${webhook.id}/test`)).body.delivery;
   expect(tested).toMatchObject({ id: expect.stringMatching(/^evt_/), type: 'webhook.test', state: 'pending', attempts: 0 });

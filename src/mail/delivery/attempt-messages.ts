@@ -117,6 +117,7 @@ async function attemptOne(deps: DeliveryDeps, run: AttemptRun, claimed: Claimed,
   })().finally(() => {
     deps.attempts.running -= 1;
   });
+  if (result.operatorFault) deps.log.error({ alert: 'transportRefusesUs', transport: transport.name, messageId: message.id }, 'an operator should look at this: the mail provider refuses our credentials');
   await deps.resultWriter.write({ claimed, result, transport });
 }
 
