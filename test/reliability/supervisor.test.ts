@@ -60,6 +60,16 @@ describe('a running installation', () => {
     expect(lines((await ask(first.dns, 'demo.test', 'NS')).answers).map((line) => line.split(' ').at(-1)).toSorted()).toEqual(delegated);
   });
 
+  test('sends with the demo key from demo.test, which is verified', async () => {
+    const { apiUrl, demo } = first;
+    expect(demo).toMatchObject({ mailDomain: 'demo.test', mailServiceId: expect.stringMatching(/^mls_/), mailApiKey: expect.stringMatching(/^hf_test_/) });
+    const answer = await fetch(`${apiUrl}/v1/api/mail/send`, {
+      method: 'POST', headers: { authorization: `Bearer ${demo.mailApiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ from: `Demo <hello@${demo.mailDomain}>`, to: ['ann@example.com'], subject: 'First', text: 'Hello' }),
+    });
+    expect({ status: answer.status, body: await answer.json() }).toMatchObject({ status: 202, body: { ok: true, status: 'queued' } });
+  });
+
   test('plays the registrar: what is delegated and removed is answered at once, and refusals say why', async () => {
     expect(await registry('delegate', 'shop.test', 'ns1.elsewhere.test', 'ns2.elsewhere.test')).toContain('answers so');
     expect(await delegatedAt(first, 'shop.test')).toEqual(['ns1.elsewhere.test', 'ns2.elsewhere.test']);
