@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../core/log';
 import { claimDueReports, markReportDone, nextReportInMs } from '../store/captures';
 import { acceptReport, type IntakeDeps } from './accept';
@@ -15,7 +16,7 @@ export function startSimulatedReports(deps: IntakeDeps & { readonly log: Log }):
         deps.log.warn({ err: error }, 'simulated reports wait for the database');
         return failureMs;
       });
-      if (waitMs > 0) await pause(waitMs, stopping.signal);
+      if (waitMs > 0) await pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   };
   const running = run();
@@ -36,14 +37,4 @@ export async function feedDueReports(deps: IntakeDeps): Promise<number> {
   }
   if (due.length > 0) return 0;
   return Math.min(idleMaxMs, Math.max(1, await nextReportInMs(deps.db.prisma) ?? idleMaxMs));
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
-  });
 }
