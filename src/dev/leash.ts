@@ -38,6 +38,7 @@ echo "$server" >&4
 watch=$!
 exec 4>&-
 trap 'kill -s "$stop" "$server"' INT TERM HUP
+wait "$server"; code=$?
 while kill -0 "$server" 2>/dev/null; do wait "$server"; code=$?; done
 kill "$watch" 2>/dev/null
 [ -z "$remove" ] || rm -rf -- "$remove"

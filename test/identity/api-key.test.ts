@@ -42,7 +42,7 @@ test('absent, malformed, unknown, revoked, expired and out of grace are the same
   const answers = [await check(undefined), await check('Basic x'), await check('Bearer nonsense'), await check(`Bearer ${newApiKey('live').key}`)];
   for (const column of ['revoked_at', 'expires_at', 'grace_until']) {
     const { key, id } = await makeKey();
-    await held.database.pool.query(`update api_key set ${column} = now() where id = $1`, [id]);
+    await held.database.pool.query(`update api_key set ${column} = now() - interval '1 ms' where id = $1`, [id]);
     answers.push(await check(`Bearer ${key}`));
   }
   expect(answers).toEqual(answers.map(() => refused));
