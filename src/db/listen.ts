@@ -26,6 +26,8 @@ class DatabaseListener implements Listener {
   private timer: NodeJS.Timeout | undefined;
   private retryMs = retryMinMs;
   private closed = false;
+  /** The driver takes one statement at a time. */
+  private last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: Options) {}
 
@@ -33,7 +35,7 @@ class DatabaseListener implements Listener {
     const known = this.heardBy.get(channel) ?? new Set();
     this.heardBy.set(channel, known.add(heard));
     if (!this.client && !this.timer) void this.connect();
-    else if (known.size === 1) void this.client?.query(`listen ${pg.escapeIdentifier(channel)}`).then(() => heard(null), () => undefined);
+    else if (this.client && known.size === 1) void this.hear(this.client, channel).then(() => heard(null), () => undefined);
     return () => known.delete(heard);
   }
 
@@ -52,7 +54,7 @@ class DatabaseListener implements Listener {
     client.once('end', () => this.reconnect(client));
     try {
       await client.connect();
-      for (const channel of this.heardBy.keys()) await client.query(`listen ${pg.escapeIdentifier(channel)}`);
+      for (const channel of this.heardBy.keys()) await this.hear(client, channel);
       this.retryMs = retryMinMs;
       for (const channel of this.heardBy.keys()) this.tell(channel, null);
     } catch (error) {
@@ -60,6 +62,12 @@ class DatabaseListener implements Listener {
       await client.end().catch(() => undefined);
       this.reconnect(client);
     }
+  }
+
+  private hear(client: pg.Client, channel: string): Promise<unknown> {
+    const heard = this.last.then(() => client.query(`listen ${pg.escapeIdentifier(channel)}`));
+    this.last = heard.catch(() => undefined);
+    return heard;
   }
 
   private tell(channel: string, payload: string | null): void {
