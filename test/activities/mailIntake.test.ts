@@ -52,10 +52,11 @@ const deliver = (to: string, bytes: Buffer) => converse(['EHLO mx.y.test', 'MAIL
 
 test('by SMTP: a bounce is merged before 250 is said, and the same bytes again change nothing', async () => {
   const messageId = await insertMessage(test_.database, serviceId, ['delivered', 'delivered']);
-  expect(await deliver(verp(messageId, 1).toUpperCase(), bounce(messageId, 'somebody-else@y.test'))).toEqual([250, 250, 250, 354, 250]);
+  const report = bounce(messageId, 'somebody-else@y.test');
+  expect(await deliver(verp(messageId, 1).toUpperCase(), report)).toEqual([250, 250, 250, 354, 250]);
   expect(await statuses(messageId)).toEqual(['delivered', 'bounced']);
   expect(await events(messageId)).toEqual([{ type: 'bounced', source: 'dsn', applied: true, enhanced_code: '5.1.1' }]);
-  expect(await deliver(verp(messageId, 1).toUpperCase(), bounce(messageId, 'somebody-else@y.test'))).toEqual([250, 250, 250, 354, 250]);
+  expect(await deliver(verp(messageId, 1).toUpperCase(), report)).toEqual([250, 250, 250, 354, 250]);
   expect(await events(messageId)).toHaveLength(1);
   expect((await test_.database.pool.query(`select reason from mail_suppression where mail_service_id = $1 and address_key = 'r1@y.test'`, [serviceId])).rows).toEqual([{ reason: 'bounce' }]);
 });
