@@ -59,9 +59,12 @@ export async function requestVerification(tx: Tx, { caller, zoneId, cause }: { c
   return openVerifyOperation(tx, zone, cause);
 }
 
-/** What the check said within its budget; after it the operation goes on and the last report stands. Errors: `not_found`. */
-export async function awaitVerification(deps: VerificationDeps, zoneId: string, operation: OperationRow): Promise<Verification> {
-  const outcome = await ensureChecked(deps, zoneId, { freshSeconds: 0, budgetMs });
+/**
+ * What the check said within its budget; after it the operation goes on and the last report stands. A check that ended after
+ * `askedAtMs` answers too: several who ask at once share one. Errors: `not_found`.
+ */
+export async function awaitVerification(deps: VerificationDeps, zoneId: string, operation: OperationRow, askedAtMs: number): Promise<Verification> {
+  const outcome = await ensureChecked(deps, zoneId, { freshSeconds: (Date.now() - askedAtMs) / 1000, budgetMs });
   const zone = requireZone(outcome === 'gone' ? null : await loadZone(deps.db.prisma, zoneId));
   const report = typeof outcome === 'object' ? outcome.report : await lastReport(deps, zoneId, zone.mode === 'external' ? 'txt' : 'nameservers');
   return { zone, report, operation: await getOperation(deps.db.prisma, operation.id) };

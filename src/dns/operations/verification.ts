@@ -22,11 +22,12 @@ const verifyDnsZone = project('dns:write')({
   body: noBody, bodyOptional: true, answer: zoneAnswer.extend({ verification: reportSchema, operation: operationSchema.nullable() }),
   limits: ({ caller, params }) => [{ rule: rate, key: `${caller.project.id}/${params.zoneId}` }],
   handle: async ({ deps, caller, params: { zoneId }, cause, transact }) => {
+    const askedAtMs = Date.now();
     const [zone, limit] = await Promise.all([getZone(deps, caller.project.id, zoneId), recordLimitOf(deps, caller.org.id)]);
     const fresh = await findFreshReport(deps, zone.id);
     if (fresh) return { zone: showZone(deps, zone, limit, fresh), verification: fresh, operation: null };
     const { requested } = await transact(async (tx) => ({ requested: await requestVerification(tx, { caller, zoneId, cause }) }));
-    const { zone: checked, report, operation } = await awaitVerification(deps, zoneId, requested);
+    const { zone: checked, report, operation } = await awaitVerification(deps, zoneId, requested, askedAtMs);
     return { zone: showZone(deps, checked, limit, report), verification: report, operation: operation && viewOperation(operation) };
   },
 });
