@@ -48,11 +48,20 @@ export interface PostgresBackend {
   ensureInstance(r: Ref & { version: string }): Promise<{ host: string; port: number; systemId: string | null }>;
   /** Exactly these logins, with these verifiers, may connect; sessions of `endSessionsOf` are ended. */
   ensureAccess(r: Ref & { logins: Login[]; endSessionsOf: string[] }): Promise<void>;
+  /** The limits of `r` hold; a running instance may restart once, one that does not run stays so. */
   setLimits(r: Ref): Promise<{ restarted: boolean }>;
-  /** `stop`: the instance is stopped as well. Blocked raises the fence before it waits for anything. */
+  /**
+   * The mode holds, also after the next start; an instance that does not run is not started for it. `stop`: it is stopped as well, and
+   * stays so until `ensureInstance`. Blocked raises the fence before it waits for anything.
+   */
   setAccessMode(r: Ref & { mode: AccessMode; stop: boolean }): Promise<void>;
   observe(r: Ref): Promise<Observation>;
   snapshot(r: Ref & { backupId: string }): Promise<{ sizeBytes: number; from: string; systemId: string }>;
+  /**
+   * The service has an instance with the source's data: not running, closed to everybody, no login with a password. `ensureInstance` starts it and
+   * `ensureAccess` opens it. `retained`: the service's own data moves back; nothing happens when it did before. `backup`: a placed instance is filled,
+   * its roles called after the service. Errors: `restore_unavailable` when the source is not there or does not reach the time.
+   */
   restore(r: Ref & { source: Source }): Promise<{ reachedTime: string | null }>;
   /** Nothing of the instance is left but, with `retain`, its stopped data. Absent is success. */
   destroy(r: Ref & { retain: boolean }): Promise<void>;

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { AppError } from '../../core/errors';
-import type { InventoryItem, Login, Observation, PostgresBackend, Ref } from '../../postgres/ports';
+import type { InventoryItem, Login, Observation, PostgresBackend, Ref, Source } from '../../postgres/ports';
 import type { AccessMode, Names, Plan } from '../../postgres/rules';
 
-type Method = 'place' | 'ensureInstance' | 'ensureAccess' | 'setLimits' | 'setAccessMode' | 'destroy';
+type Method = 'place' | 'ensureInstance' | 'ensureAccess' | 'setLimits' | 'setAccessMode' | 'restore' | 'destroy';
 export type FakeCall = { method: Method; serviceId: string; generation: number };
 type Instance = { ref: string; plan: Plan; systemId: string | null; running: boolean; stopped: boolean; mode: AccessMode; logins: Login[] };
 
@@ -17,8 +17,8 @@ export class FakeBackend implements PostgresBackend {
   readonly calls: FakeCall[] = [];
   /** By service id. */
   readonly instances = new Map<string, Instance>();
-  /** Bytes kept, by service id. */
-  readonly retained = new Map<string, number>();
+  /** What an undelete finds, by service id. */
+  readonly retained = new Map<string, { bytes: number; plan: Plan; systemId: string }>();
   readonly fences = new Map<string, number>();
   /** What every instance is said to hold. */
   usedBytes: number | null = 33_554_432;
@@ -92,8 +92,17 @@ export class FakeBackend implements PostgresBackend {
     throw new AppError('backend_error', 'This backend keeps no backups.');
   }
 
-  async restore(): Promise<never> {
-    throw new AppError('restore_unavailable', 'This backend keeps no backups.');
+  restore(r: Ref & { source: Source }): Promise<{ reachedTime: string | null }> {
+    return this.call('restore', r, () => {
+      if (r.source.kind === 'retained' && this.instances.has(r.serviceId)) return { reachedTime: null };
+      const kept = r.source.kind === 'retained' ? this.retained.get(r.serviceId) : undefined;
+      if (!kept) throw new AppError('restore_unavailable', 'There is nothing to restore from.');
+      const { bytes, plan, systemId } = kept;
+      this.retained.delete(r.serviceId);
+      this.reserved.set(r.serviceId, bytes);
+      this.instances.set(r.serviceId, { ref: newRef(), plan, systemId, running: false, stopped: true, mode: 'blocked', logins: [] });
+      return { reachedTime: null };
+    });
   }
 
   destroy(r: Ref & { retain: boolean }): Promise<void> {
@@ -103,7 +112,7 @@ export class FakeBackend implements PostgresBackend {
       this.instances.delete(r.serviceId);
       this.reserved.delete(r.serviceId);
       if (!r.retain) this.retained.delete(r.serviceId);
-      else if (instance?.systemId) this.retained.set(r.serviceId, bytes);
+      else if (instance?.systemId) this.retained.set(r.serviceId, { bytes, plan: instance.plan, systemId: instance.systemId });
     });
   }
 
@@ -121,9 +130,9 @@ export class FakeBackend implements PostgresBackend {
   private bound(r: Ref): Instance {
     const existing = this.instances.get(r.serviceId);
     if (existing) return existing;
-    const promised = [...this.reserved.values(), ...this.retained.values()].reduce((sum, bytes) => sum + bytes, 0);
+    const promised = [...this.reserved.values(), ...[...this.retained.values()].map(({ bytes }) => bytes)].reduce((sum, bytes) => sum + bytes, 0);
     if (promised + r.limits.storageBytes > (this.options.capacityBytes ?? Infinity)) throw new AppError('no_capacity', 'This host has no room for another service of this size.');
-    const instance: Instance = { ref: `in_${randomBytes(8).toString('hex')}`, plan: r.limits.plan, systemId: null, running: false, stopped: false, mode: 'full', logins: [] };
+    const instance: Instance = { ref: newRef(), plan: r.limits.plan, systemId: null, running: false, stopped: false, mode: 'full', logins: [] };
     this.instances.set(r.serviceId, instance);
     this.reserved.set(r.serviceId, r.limits.storageBytes);
     return instance;
@@ -145,4 +154,8 @@ export class FakeBackend implements PostgresBackend {
     await this.after(call);
     return result;
   }
+}
+
+function newRef(): string {
+  return `in_${randomBytes(8).toString('hex')}`;
 }
