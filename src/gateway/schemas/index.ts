@@ -1,0 +1,3 @@
+/** Wire shapes of the security gateway (contract gateway.md §1). */
+export * from './match';
+export * from './policy';
