@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { createSocket } from 'node:dgram';
 import { Responder } from '../../src/edge/dns/responder';
+import { ConnectionCount } from '../../src/edge/dns/tcp-listener';
 import type { DnsServer } from '../../src/edge/dns/server';
 import { ZoneStore } from '../../src/edge/dns/zone-store';
 import { addressOf, ask, exchangeTcp, framed, lines, queryFor, readFrames, startTestServer, type At } from '../support/dns-client';
@@ -120,6 +121,37 @@ describe('TCP', () => {
     other.write(framed(queryFor('www.example.com', 'A', { id: 5 })));
     expect((await readFrames(other, 1)).map((answer) => answer.readUInt16BE(0))).toEqual([5]);
     for (const socket of [...sockets, other]) socket.destroy();
+  });
+
+  test('all addresses together have at most 1,000; who leaves makes room', () => {
+    const count = new ConnectionCount();
+    const addresses = Array.from({ length: 1_000 }, (_, i) => `192.0.2.${i % 11}`);
+    expect(addresses.every((address) => count.enter(address))).toBe(true);
+    expect(count.enter('198.51.100.1')).toBe(false);
+    count.leave('192.0.2.0');
+    expect([count.enter('198.51.100.1'), count.enter('198.51.100.2')]).toEqual([true, false]);
+  });
+
+  test('who completes no request for ten seconds is cut off; each complete one begins them anew', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance', 'Date'] });
+    try {
+      const socket = await connected('127.0.0.10');
+      const ended = new Promise<string>((done) => socket.on('error', () => undefined).once('close', () => done('cut off')));
+      const answered = async (): Promise<string> => {
+        const frames = readFrames(socket, 1);
+        socket.write(framed(queryFor('www.example.com', 'A', { id: 7 })));
+        return (await frames).length === 1 ? 'answered' : 'silent';
+      };
+      expect(await answered()).toBe('answered');
+      jest.advanceTimersByTime(9_000);
+      expect(await Promise.race([answered(), ended])).toBe('answered');
+      jest.advanceTimersByTime(9_000);
+      socket.write(Buffer.from([0, 40, 1]));
+      jest.advanceTimersByTime(1_000);
+      expect(await ended).toBe('cut off');
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   test('who does not read is not read from, and holds up nobody', async () => {
