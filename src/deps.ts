@@ -48,7 +48,7 @@ import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
 import { postgresReconcileRule } from './postgres/reconcile';
 import { countServices, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
 import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
-import { changePlan as changeMailPlan, countServices as countMailServices, refreshCeiling, requestDeletion as requestMailDeletion } from './mail/service';
+import { changePlan as changeMailPlan, countServices as countMailServices, requestDeletion as requestMailDeletion } from './mail/service';
 import { createCancelRun, type CancelRun } from './temporal/cancel';
 import { openMailDelivery, openMailSending } from './mail-composition';
 import { eventReconcileRule, messageReconcileRule, type DeliveryDeps } from './mail/service';
@@ -103,7 +103,7 @@ export function openApi(core: CoreDeps): AppDeps {
   return {
     ...core, engine, temporal, mailDispatcher, productDeletions: productDeletionsOf(config), appendAudit,
     startAccountMail: (mailId) => mailDispatcher.start(mailId),
-    changePlan: { mail: changeMailPlan }, overageSwitched: { mail: refreshCeiling },
+    changePlan: { mail: changeMailPlan },
     billingProvider: billingProviderOf(core),
     publicGateway: publicGatewayOf(core),
     dnsPlatform: platformOf(config),
@@ -261,6 +261,8 @@ export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.reconcile, workflow: 'reconcile', queue: 'system', product: 'system', every: '5 minutes', summary: 'Find accepted work without a run, and missed deadlines', atStart: true },
   { id: scheduleIds.expireIdentity, workflow: 'expireIdentity', queue: 'system', product: 'identity', every: '1 hour', summary: 'Drop ended sessions, tokens and reservations' },
   { id: scheduleIds.verifyAudit, workflow: 'verifyAudit', queue: 'system', product: 'identity', every: '1 day', summary: 'Check what the audit chains have gained' },
+  { id: scheduleIds.collectUsage, workflow: 'collectUsage', queue: 'billing', product: 'billing', every: '1 hour', offset: '5 minutes', summary: 'Store the use of the hours that have ended' },
+  { id: scheduleIds.refreshSpend, workflow: 'refreshSpend', queue: 'billing', product: 'billing', every: '5 minutes', summary: 'Bring what mail may use up to date with plans and spend limits' },
   { id: scheduleIds.mailReputation, workflow: 'evaluateMailReputation', queue: 'mail', product: 'mail', every: '5 minutes', summary: 'Warn or suspend senders whose mail bounces or annoys too much' },
   { id: scheduleIds.mailRetention, workflow: 'retainMail', queue: 'mail', product: 'mail', every: '1 day', summary: 'Remove mail that is past its time' },
   { id: scheduleIds.recheckDomains, workflow: 'recheckMailDomains', queue: 'mail', product: 'mail', every: '15 minutes', summary: 'Check verified sender domains again' },

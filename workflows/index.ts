@@ -21,3 +21,5 @@ export { deliverBatch } from './mail/deliver-batch';
 export { deliverMessage } from './mail/deliver-message';
 export { evaluateMailReputation } from './mail/evaluate-mail-reputation';
 export { retainMail } from './mail/retain-mail';
+export { collectUsage } from './billing/collect-usage';
+export { refreshSpend } from './billing/refresh-spend';

@@ -1,7 +1,8 @@
 import type { Db } from '../db/client';
-import { composeStatement, earlier, type BilledSpan, type Period, type PricedPlan, type Statement } from './rules';
+import { composeStatement, earlier, withCounted, type BilledSpan, type Period, type PricedPlan, type Statement } from './rules';
 import { databaseNow, ensurePeriod, type PeriodRow } from './store/accounts';
 import { planKey, readBilled, readPricedPlans, readTerms } from './store/invoices';
+import { readCounted } from './store/mail-usage';
 import { listLive, type SubscriptionRow } from './store/subscriptions';
 
 /** What a period costs, and by which facts that was found. */
@@ -24,11 +25,14 @@ export async function previewStatement(db: Db, orgId: string): Promise<Costs> {
 /** A plan somebody thinks of taking: for a new resource, or in place of what a subscription has. */
 export type Supposed = { plan: PricedPlan; subscriptionId: string | null };
 
+/** A projection with what it was made of. */
+export type Projection = Costs & { bounds: Period; spans: BilledSpan[]; taxPercent: string };
+
 /**
  * The running period as it will end if everything goes on: running plans to its end, what is about to begin or to change
- * from now on, use as it stands. `supposed` is added to that.
+ * from now on, use as it stands, also what no event has been stored of yet. `supposed` is added to that.
  */
-export async function projectStatement(db: Db, orgId: string, supposed: Supposed | null = null): Promise<Costs> {
+export async function projectStatement(db: Db, orgId: string, supposed: Supposed | null = null): Promise<Projection> {
   const now = await databaseNow(db);
   const period = await ensurePeriod(db, orgId, now);
   const { spans, uses } = await readBilled(db, orgId, period, now);
@@ -39,7 +43,9 @@ export async function projectStatement(db: Db, orgId: string, supposed: Supposed
   const ahead = live.flatMap((row) => spanAhead(row, plans, rest, supposed));
   const fresh = supposed && supposed.subscriptionId === null ? [{ subscriptionId: '', projectId: null, resourceId: '', plan: supposed.plan, ...rest }] : [];
   const terms = await readTerms(db, orgId, period.start);
-  return { period, currency: terms.currency, asOf: now, statement: composeStatement(bounds, [...spans, ...ahead, ...fresh], uses, terms) };
+  const all = [...spans, ...ahead, ...fresh];
+  const statement = composeStatement(bounds, all, withCounted(uses, await readCounted(db, orgId, period)), terms);
+  return { period, currency: terms.currency, asOf: now, statement, bounds, spans: all, taxPercent: terms.taxPercent };
 }
 
 /** The rest of the period on the plan that will then be in force. */

@@ -6,6 +6,7 @@ import { operationsOf, orgPrefix, Reply, type RateRule } from '../http/operation
 import { operationSchema, viewOperation } from '../operations/view';
 import { acceptPlanChange, previewPlanChange } from './change-plan';
 import { previewStatement } from './invoices';
+import { refreshCeilings } from './mail-usage';
 import { applyEvent, receiveEvent } from './provider-events';
 import { readInvoice, readInvoices, readLedger, readPlans, readQuotas, readSpendLimit, readSubscription, readSubscriptions, readUse, type Scope } from './reading';
 import {
@@ -55,7 +56,7 @@ const updateSubscription = project('billing:plans')({
   body: overageBody, answer: z.object({ subscription: subscriptionSchema }), errors: ['invalid_state'],
   handle: ({ deps, caller, params, body, cause, transact }) => transact(async (tx) => {
     const before = await switchOverage(tx, scopeOf(caller), params.subscriptionId, body.overage);
-    await deps.overageSwitched[before.product]?.(tx, before.resourceId);
+    await refreshCeilings(tx, before.orgId);
     audit(deps, tx, { caller, cause }, { target: { type: 'subscription', id: before.id }, changes: [{ field: 'overage', from: before.overage, to: body.overage }] });
     return { subscription: await readSubscription(tx, scopeOf(caller), before.id) };
   }),
@@ -136,6 +137,7 @@ const setSpendLimit = project('billing:manage')({
   handle: ({ deps, caller, body, cause, transact }) => transact(async (tx) => {
     const before = await readSpendLimit(tx, caller.org.id);
     await writeSpendLimit(tx, caller.org.id, body.limitMinor);
+    await refreshCeilings(tx, caller.org.id);
     audit(deps, tx, { caller, cause }, { target: { type: 'billingAccount', id: caller.org.id }, changes: [{ field: 'limitMinor', from: before.limitMinor, to: body.limitMinor }] });
     return { spendLimit: { ...before, limitMinor: body.limitMinor } };
   }),

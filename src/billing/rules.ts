@@ -145,6 +145,46 @@ export function includedIn(stays: readonly Pick<Stay, 'plan' | 'ms'>[], metric: 
   return stays.reduce((sum, { plan, ms }) => sum + BigInt(plan.included[metric] ?? 0) * ms, 0n) / time;
 }
 
+/** What the plans a subscription has time on in the period include of a metric. */
+export function includedOf(period: Period, spans: readonly BilledSpan[], { subscriptionId, metric }: { subscriptionId: string; metric: string }): bigint {
+  return includedIn(groupBySubscription(period, spans).get(subscriptionId) ?? [], metric);
+}
+
+/** The most that can be added to a subtotal so that it and its tax stay within the limit; 0 when nothing can. */
+export function leftBeforeTax(limitMinor: bigint, subtotalMinor: bigint, taxPercent: string): bigint {
+  const percent = decimal(taxPercent);
+  const whole = percent.d * 100n;
+  const withTax = (subtotal: bigint) => subtotal + round({ n: subtotal * percent.n, d: whole });
+  let most = (limitMinor * whole) / (whole + percent.n);
+  while (withTax(most + 1n) <= limitMinor) most += 1n;
+  while (most > 0n && withTax(most) > limitMinor) most -= 1n;
+  return later(most - subtotalMinor, 0n);
+}
+
+/**
+ * How many more one of `sharers` may use of what costs `unitPrice` each, so that all of them together stay within what is
+ * left: each has whole smallest units of the currency, so that no rounding of their lines adds up to more.
+ */
+export function shareOf({ leftMinor, sharers, unitPrice, currency }: { leftMinor: bigint; sharers: bigint; unitPrice: string; currency: string }): bigint {
+  const price = decimal(unitPrice);
+  return (leftMinor / sharers) * price.d / (price.n * 10n ** exponentOf(currency));
+}
+
+/** Uses of which some are known by a counter too: the greater total of each. */
+export function withCounted(uses: readonly BilledUse[], counted: readonly BilledUse[]): BilledUse[] {
+  const nameOf = ({ subscriptionId, metric }: BilledUse) => `${subscriptionId} ${metric}`;
+  const known = new Map(uses.map((use) => [nameOf(use), use]));
+  for (const use of counted) {
+    const stored = known.get(nameOf(use));
+    if (!stored || isLess(decimal(stored.total), decimal(use.total))) known.set(nameOf(use), use);
+  }
+  return [...known.values()];
+}
+
+function isLess(a: Rational, b: Rational): boolean {
+  return a.n * b.d < b.n * a.d;
+}
+
 function taxLine(period: Period, subtotalMinor: bigint, terms: Terms, exponent: bigint): Line[] {
   const percent = decimal(terms.taxPercent);
   if (percent.n === 0n || subtotalMinor === 0n) return [];

@@ -13,6 +13,7 @@
  *   setTimeZone(tx, orgId, timeZone): Promise<void>            identity, when the organisation's zone changes
  *   periodAt(db, orgId, at): Promise<{ key, start, end }>      the billing month of an instant
  *   allowance(db, resourceId, metric): Promise<{ included, overage } | null>   what a plan includes; null without a subscription
+ *   refreshCeilings(tx, orgId): Promise<void>                  mail_usage.ceiling of its services, after a change of plan
  *   limit(db, { orgId, resourceId?, plan? }, resource): Promise<number | null>     null: no limit
  *   limits(db, { orgId, resourceId?, plan? }, product): Promise<Record<string, number>>
  *   planAllowing(db, resource, used): Promise<string | null>   for `upgradeTo` of a limit the product counts itself
@@ -49,6 +50,7 @@ import type { NewSubscription, SubscriptionRow } from './store/subscriptions';
  */
 export type ChangePlan = (tx: Tx, change: { resourceId: string; plan: string; cause: Cause }) => Promise<OperationRow>;
 
+export { collectMailUsage, refreshAllCeilings, refreshCeilings } from './mail-usage';
 export { databaseNow } from './store/accounts';
 export type { UsageFact };
 
@@ -66,8 +68,6 @@ export interface BillingDeps {
   readonly clock: Clock;
   /** How the products bring a resource to another plan. */
   readonly changePlan: Partial<Record<Product, ChangePlan>>;
-  /** What products bring up to date when paying beyond the included amount is switched on or off. */
-  readonly overageSwitched: Partial<Record<Product, (tx: Tx, resourceId: string) => Promise<void>>>;
 }
 
 export type Reservation = {

@@ -7,7 +7,6 @@ export { requestDeletion, cancelServiceMessages, markServiceRemoved, purgeServic
 export { changePlan } from './services';
 export { countServices } from './store/services';
 export { resumeFromPayment, resumeService, suspendForPayment, suspendService } from './suspension';
-export { refreshCeiling } from './usage';
 export { createAcceptWriter } from './accept-writer';
 export { attemptMessages, type DeliveryDeps } from './delivery/attempt-messages';
 export { createResultWriter } from './delivery/results';

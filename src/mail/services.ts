@@ -1,4 +1,4 @@
-import { databaseNow, limits, openSubscription, reserve, switchPlan } from '../billing/service';
+import { databaseNow, limits, openSubscription, refreshCeilings, reserve, switchPlan } from '../billing/service';
 import type { Cause, ProjectCaller } from '../core/caller';
 import { AppError } from '../core/errors';
 import { newId, type Id } from '../core/ids';
@@ -12,7 +12,7 @@ import { requireService } from './faults';
 import type { ServiceStatus } from './state';
 import { findService, insertService, listServices, loadService, lockAnyService, lockService, setDisplayName, setPlan, type MailPlan, type ServiceRow } from './store/services';
 import { readUsage } from './store/usage';
-import { ensureUsage, refreshCeiling } from './usage';
+import { ensureUsage } from './usage';
 import type { ServiceFacts } from './view';
 
 type Owner = { orgId: Id<'org'>; projectId: Id<'prj'> };
@@ -66,7 +66,7 @@ export async function changePlan(tx: Tx, { resourceId, plan, cause }: { resource
   });
   await switchPlan(tx, resourceId, await databaseNow(tx));
   await setPlan(tx, resourceId, { plan, sendsPerSecond: await sendsPerSecondOf(tx, service.orgId, plan) });
-  await refreshCeiling(tx, resourceId);
+  await refreshCeilings(tx, service.orgId);
   await settleOperation(tx, opened.id, 'succeeded');
   auditService(tx, service, cause, [{ field: 'plan', from: service.plan, to: plan }]);
   return await getOperation(tx, opened.id) ?? opened;

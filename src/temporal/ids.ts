@@ -20,6 +20,8 @@ export const scheduleIds = {
   expireIdentity: 'identity-expire-identity',
   verifyAudit: 'identity-verify-audit',
   recheckDomains: 'mail-recheck-domains',
+  collectUsage: 'billing-collect-usage',
+  refreshSpend: 'billing-refresh-spend',
   mailReputation: 'mail-reputation',
   mailRetention: 'mail-retention',
   postgresLifecycle: 'postgres-lifecycle',

@@ -11,6 +11,8 @@ export type ScheduleDefinition = {
   queue: QueueInUse;
   product: string;
   every: string;
+  /** How long after each full interval; none when absent. */
+  offset?: string;
   /** In words, for Temporal's UI. */
   summary: string;
   /** Also once whenever a worker starts. */
@@ -48,9 +50,9 @@ async function create(client: Client, definition: ScheduleDefinition): Promise<b
   }
 }
 
-function optionsOf({ workflow, queue, product, every, summary, id }: ScheduleDefinition) {
+function optionsOf({ workflow, queue, product, every, offset, summary, id }: ScheduleDefinition) {
   return {
-    spec: { intervals: [{ every }] },
+    spec: { intervals: [{ every, ...(offset === undefined ? {} : { offset }) }] },
     action: {
       type: 'startWorkflow' as const, workflowType: workflow, workflowId: id, taskQueue: queue, args: [], staticSummary: summary,
       workflowRunTimeout: scheduleOptions.runTimeout,

@@ -82,7 +82,7 @@ export function withBillingApi(changePlan: BillingDeps['changePlan'] = {}): Bill
 function depsOf(db: Database, config: ReturnType<typeof testConfig>, changePlan: BillingDeps['changePlan']) {
   const engine = createEngine(db, config);
   return {
-    db, config, changePlan, overageSwitched: {}, billingProvider: createLedgerProvider({ readInvoice: (ref) => readBooks(db.prisma, ref) }), appendAudit, clock: systemClock, log: pino({ level: 'silent' }), cursors: new Cursors(config.AUTH_SECRET), limiter: createLimiter(db),
+    db, config, changePlan, billingProvider: createLedgerProvider({ readInvoice: (ref) => readBooks(db.prisma, ref) }), appendAudit, clock: systemClock, log: pino({ level: 'silent' }), cursors: new Cursors(config.AUTH_SECRET), limiter: createLimiter(db),
     managementRate: { name: 'management', limit: config.RATE_MANAGEMENT_PER_5_MINUTES, periodSeconds: 300 },
     trustedProxies: trustedProxies(config.TRUSTED_PROXIES),
     authenticator: {

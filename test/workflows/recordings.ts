@@ -72,6 +72,8 @@ export const recordings: readonly Recording[] = [
   { workflow: 'retainMail', variant: 'purged', activities: { purgeExpiredMail: async () => ({ purged: 3 }) } },
   { workflow: 'deliverBatch', variant: 'one-handed-on', input: batchRun, activities: { attemptMessages: async () => [{ messageId: batchRun.messageIds[0], settled: true, nextAttemptAt: null }, { messageId: batchRun.messageIds[1], settled: false, nextAttemptAt: null }] } },
   { workflow: 'deliverBatch', variant: 'all-handed-on', input: batchRun, activities: { attemptMessages: refused } },
+  { workflow: 'collectUsage', variant: 'stored', activities: { collectMailUsage: async () => ({ stored: 2 }) } },
+  { workflow: 'refreshSpend', variant: 'refreshed', activities: { refreshCeilings: async () => ({ limited: 1 }) } },
 ];
 
 export const fileOf = ({ workflow, variant }: Pick<Recording, 'workflow' | 'variant'>) => `${workflow}.${variant}.bin`;

@@ -9,13 +9,16 @@ export function readUsage(db: Db, serviceIds: readonly string[], at: Date): Prom
     where mail_service_id = any($1::text[]) and period_start <= $2::timestamptz and period_end > $2::timestamptz`, serviceIds, at);
 }
 
-/** The period's row is there; one that is there keeps its counts. */
-export async function insertUsage(db: Db, usage: { mailServiceId: string; periodStart: Date; periodEnd: Date; included: number; ceiling: number | null }): Promise<void> {
-  await execute(db, `insert into mail_usage (mail_service_id, period_start, period_end, included, ceiling) values ($1, $2::timestamptz, $3::timestamptz, $4::bigint, $5::bigint)
-    on conflict (mail_service_id, period_start) do nothing`, usage.mailServiceId, usage.periodStart, usage.periodEnd, usage.included, usage.ceiling);
-}
+type NewUsage = { mailServiceId: string; periodStart: Date; periodEnd: Date; included: number; paysForMore: boolean };
 
-/** What may be used from now on, in the present period and later ones. */
-export async function setCeiling(db: Db, serviceId: string, { included, ceiling }: { included: number; ceiling: number | null }): Promise<void> {
-  await execute(db, `update mail_usage set included = $2::bigint, ceiling = $3::bigint, updated_at = now() where mail_service_id = $1 and period_end > now()`, serviceId, included, ceiling);
+/**
+ * The period's row is there; one that is there keeps its counts. Who pays for more may use any number, unless the organisation has
+ * a spend limit: then what is included until billing has worked out the rest.
+ */
+export async function insertUsage(db: Db, { mailServiceId, periodStart, periodEnd, included, paysForMore }: NewUsage): Promise<void> {
+  await execute(db, `insert into mail_usage (mail_service_id, period_start, period_end, included, ceiling, ceiling_reason)
+    select s.id, $2::timestamptz, $3::timestamptz, $4::bigint, case when not $5::boolean or a.spend_limit_minor is not null then $4::bigint end,
+      case when $5::boolean and a.spend_limit_minor is not null then 'spend_limit' else 'included' end
+    from mail_service s left join billing_account a on a.org_id = s.org_id where s.id = $1 on conflict (mail_service_id, period_start) do nothing`,
+  mailServiceId, periodStart, periodEnd, included, paysForMore);
 }
