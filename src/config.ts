@@ -151,6 +151,7 @@ const schema = z.object({
   PG_HOST_NAME: z.string().optional().describe('name of this instance host; the host name when not set'),
   PG_REGION: z.string().regex(/^[a-z0-9-]{1,40}$/).default('local').describe('region of this instance host'),
   PG_DATA_DIR: z.string().optional().describe('instances, backups and binaries; see docs/postgres.md for the default'),
+  PG_BACKUP_DIR: z.string().optional().describe('base backups and archived WAL; default: backups below PG_DATA_DIR'),
   PG_RUN_DIR: z.string().optional().describe('sockets; default /run/holdfast-<installation> as root, else under /tmp'),
   PG_INITDB_USER: z.string().optional().describe('user for initdb as root; default: first of holdfast, postgres, nobody'),
   PG_PORT_BASE: port.default(20000).describe('first instance port'),

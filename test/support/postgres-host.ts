@@ -39,7 +39,7 @@ export class HostSite {
     await symlink(await sharedBinaries(), join(home, 'postgres/native'));
     const offset = (process.pid % 180) * 50;
     return new HostSite(home, {
-      HOLDFAST_DATA_DIR: join(home, 'private'), HOLDFAST_INSTALLATION: 'testtest', PG_DATA_DIR: join(home, 'postgres'), PG_RUN_DIR: join(home, 'run'),
+      HOLDFAST_DATA_DIR: join(home, 'private'), HOLDFAST_INSTALLATION: 'testtest', PG_DATA_DIR: join(home, 'postgres'), PG_RUN_DIR: join(home, 'run'), PG_BACKUP_DIR: undefined,
       PG_INITDB_USER: undefined, PG_PORT_BASE: 21_000 + offset, PG_UID_BASE: 210_000 + offset, PG_HOST_SLOTS: 1_000, PG_CAPACITY_BYTES: undefined,
       PG_RESERVE_BYTES: 0, PG_POOL_PREPARED: 0, PG_POOL_RUNNING: 'trial:0', PG_STOP_ON_EXIT: true, ...change,
     });

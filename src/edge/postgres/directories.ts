@@ -3,8 +3,8 @@ import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../../config';
 import { isMissing } from '../../core/files';
 
-export type DirectoryConfig = Pick<Config, 'HOLDFAST_DATA_DIR' | 'HOLDFAST_INSTALLATION' | 'PG_DATA_DIR' | 'PG_RUN_DIR'>;
-export type PostgresDirectories = { data: string; run: string };
+export type DirectoryConfig = Pick<Config, 'HOLDFAST_DATA_DIR' | 'HOLDFAST_INSTALLATION' | 'PG_DATA_DIR' | 'PG_RUN_DIR'> & Partial<Pick<Config, 'PG_BACKUP_DIR'>>;
+export type PostgresDirectories = { data: string; run: string; backups: string };
 
 /**
  * Where instances and sockets are (contract postgres.md §6.1). As root every instance has a uid of its own, which must be
@@ -14,8 +14,10 @@ export function postgresDirectories(config: DirectoryConfig, asRoot: boolean = p
   const near = resolve(config.HOLDFAST_DATA_DIR, 'postgres');
   const far = `/var/lib/holdfast/${config.HOLDFAST_INSTALLATION}/postgres`;
   const installation = config.HOLDFAST_INSTALLATION.slice(0, 8);
+  const data = config.PG_DATA_DIR ? resolve(config.PG_DATA_DIR) : asRoot && blockedAncestor(near) ? far : near;
   return {
-    data: config.PG_DATA_DIR ? resolve(config.PG_DATA_DIR) : asRoot && blockedAncestor(near) ? far : near,
+    data,
+    backups: config.PG_BACKUP_DIR ? resolve(config.PG_BACKUP_DIR) : join(data, 'backups'),
     run: config.PG_RUN_DIR ? resolve(config.PG_RUN_DIR) : `${asRoot ? '/run' : '/tmp'}/holdfast-${installation}`,
   };
 }

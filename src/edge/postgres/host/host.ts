@@ -9,6 +9,7 @@ import { planLimits, plans, type Plan } from '../../../postgres/rules';
 import { AppError } from '../../../core/errors';
 import { Semaphore } from '../../../core/keyed-queue';
 import { Fences } from './fences';
+import { Guard } from './guard';
 import type { Instance } from './instance';
 import { InstanceSet } from './instance-set';
 import { Leases } from './leases';
@@ -28,7 +29,7 @@ export type PostgresHost = {
 };
 
 /** For tests: how long a service may rest before its server is stopped, and how often that is looked at. */
-export type HostTimes = { idleMs?: (instance: Instance) => number | null; sweepMs?: number };
+export type HostTimes = { idleMs?: (instance: Instance) => number | null; sweepMs?: number; guardMs?: number };
 
 /**
  * The instance host: the only owner of directories and processes of customers' PostgreSQL on this machine (contract
@@ -45,11 +46,12 @@ export async function startPostgresHost(config: HostConfig, log: Log, times: Hos
   const pool: Pool = new Pool(set, poolSizes(config), mayFill, log);
   const calls: ServiceCalls = new ServiceCalls(site, set, { fences: await Fences.load(site.fences), leases, capacity }, pool);
   const rest = new Rest({ set, calls, leases, log }, times.idleMs);
+  const guard = new Guard({ set, calls, leases, capacity, dataDir: site.directories.data, log });
   const servers = await Promise.all([
     serveJsonLines(socket, 0o600, hostMethods(calls), log),
     serveJsonLines(join(site.directories.run, 'gateway.sock'), 0o660, gatewayMethods(calls, leases), log),
   ]);
-  const loops = [every(times.sweepMs ?? 5_000, () => rest.sweep(), log), every(60_000, () => rotateLogs(set), log)];
+  const loops = [every(times.sweepMs ?? 5_000, () => rest.sweep(), log), every(times.guardMs ?? 1_000, () => guard.sweep(), log), every(60_000, () => rotateLogs(set), log)];
   pool.start();
   void startRestless(set, calls, log);
   return {

@@ -8,7 +8,7 @@ import { readRecord, writeRecord, type InstanceRecord } from './record';
 import type { Site } from './site';
 import { Slots } from './slots';
 
-const unbound: Omit<InstanceRecord, 'slot'> = { serviceId: null, plan: null, systemId: null, generation: 0, mode: 'full', stopped: false, provenAt: null };
+const unbound: Omit<InstanceRecord, 'slot'> = { serviceId: null, plan: null, systemId: null, generation: 0, mode: 'full', settled: true, stopped: false, provenAt: null };
 
 /** All instances of this host, and what is retained of former ones. The directories are the truth; this is them in memory. */
 export class InstanceSet {

@@ -1,11 +1,12 @@
-import { chown, mkdir, rename, rm, stat, truncate, copyFile } from 'node:fs/promises';
+import { chown, mkdir, rename, rm, stat, truncate, copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { AppError } from '../../../core/errors';
-import { readFileIfAny, replaceFile } from '../../../core/files';
+import { readFileIfAny } from '../../../core/files';
 import { planLimits, type Limits, type Plan } from '../../../postgres/rules';
-import { pgHbaConf, pgIdentConf, postgresqlConf } from './configuration';
+import { ensureArchive } from './archive';
+import { closedHbaConf, pgHbaConf, pgIdentConf, postgresqlConf, type Recovery } from './configuration';
 import { giveTo, initialise } from './initialise';
 import { usedBytes } from './observe';
 import { writeRecord, type InstanceRecord } from './record';
@@ -25,8 +26,8 @@ const socketPathMax = 107;
 export class Instance {
   /** The postmaster that has answered us; another pid must prove itself again. */
   private readyPid: number | null = null;
-  /** Size of the data directory when it was last measured; null once somebody has used the server since. */
-  measuredBytes: number | null = null;
+  /** Size of the data directory when it was last measured, and by `performance.now()` when; null once the server was waked since. */
+  measured: { bytes: number; at: number } | null = null;
 
   constructor(readonly id: string, private readonly site: Site, private readonly slots: Slots, private current: InstanceRecord) {}
 
@@ -35,6 +36,7 @@ export class Instance {
   get port(): number { return this.site.portBase + this.current.slot; }
   get data(): string { return join(this.directory, 'data'); }
   get pid(): number | null { return postmasterOf(this.data); }
+  get log(): string { return join(this.directory, 'server.log'); }
   get socketDir(): string { return join(this.site.directories.run, String(this.current.slot)); }
 
   async save(change: Partial<InstanceRecord>): Promise<void> {
@@ -45,8 +47,15 @@ export class Instance {
   }
 
   async measure(): Promise<number> {
-    this.measuredBytes = await usedBytes(this.data);
-    return this.measuredBytes;
+    const at = performance.now();
+    const bytes = await usedBytes(this.data);
+    this.measured = { bytes, at };
+    return bytes;
+  }
+
+  /** Milliseconds since its write-ahead log began another file. */
+  async walChangedMs(): Promise<number> {
+    return Date.now() - (await stat(join(this.data, 'pg_wal'))).mtimeMs;
   }
 
   /** A cluster of its own is in the directory. Safe twice. */
@@ -64,10 +73,17 @@ export class Instance {
     if (!(await portIsFree(this.port))) await this.moveToFreeSlot();
     await endLeftovers(this.data);
     await this.configure(limits);
-    await this.makeSocketDir();
-    const log = join(this.directory, 'server.log');
-    const modest = limits.plan === 'trial' || limits.plan === 'starter';
-    await this.awaitReady(startServer({ binaries: this.site.binaries, data: this.data, log, owner: this.site.ownerOf(this.current.slot), modest }));
+    await this.awaitReady((await this.spawn(limits)).ended);
+  }
+
+  /**
+   * A copy of another server's data has caught up and is a server of its own, which nobody but holdfast_admin can enter yet.
+   * `goOn` is asked while it lasts and throws to end it. Errors: `backend_error` when the server gave up; its log says why.
+   */
+  async recover(limits: Limits, recovery: Recovery, goOn: () => void): Promise<void> {
+    if (!(await portIsFree(this.port))) await this.moveToFreeSlot();
+    await this.configure(limits, recovery);
+    await this.awaitReady((await this.spawn(limits)).ended, goOn);
   }
 
   /** No process of it is left. Safe twice. */
@@ -76,19 +92,32 @@ export class Instance {
     await rm(this.socketDir, { recursive: true, force: true });
   }
 
-  /** What the server reads at its next start or reload. */
-  async configure(limits: Limits, mode = this.current.mode): Promise<void> {
+  /** What the server reads at its next start or reload. True when that differs from what it read before. Not synced: every start writes it anew. */
+  async configure(limits: Limits, recovery: Recovery | null = null): Promise<boolean> {
+    const { mode, serviceId, slot } = this.current;
+    const owner = this.site.ownerOf(slot);
+    const archiveDir = serviceId && limits.plan !== 'trial' ? await ensureArchive(this.site.backups, serviceId, owner) : null;
     const files: [string, string][] = [
-      ['postgresql.conf', postgresqlConf({ port: this.port, socketDir: this.socketDir, limits, mode })],
-      ['pg_hba.conf', pgHbaConf],
+      ['postgresql.conf', postgresqlConf({ port: this.port, socketDir: this.socketDir, limits, mode, archiveDir, recovery })],
+      ['pg_hba.conf', recovery ? closedHbaConf : pgHbaConf],
       ['pg_ident.conf', pgIdentConf(this.site.hostUser)],
     ];
+    let changed = false;
     for (const [name, text] of files) {
-      if (await readFileIfAny(join(this.data, name)) === text) continue;
-      await replaceFile(join(this.data, name), text);
-      const owner = this.site.ownerOf(this.current.slot);
-      if (owner) await chown(join(this.data, name), owner.uid, owner.gid);
+      const path = join(this.data, name);
+      if (await readFileIfAny(path) === text) continue;
+      await writeFile(`${path}.new`, text, { mode: 0o600 });
+      if (owner) await chown(`${path}.new`, owner.uid, owner.gid);
+      await rename(`${path}.new`, path);
+      changed = true;
     }
+    return changed;
+  }
+
+  /** A running server follows what it may change without a restart. */
+  async reload(limits: Limits): Promise<void> {
+    const { pid } = this;
+    if (await this.configure(limits) && pid !== null) process.kill(pid, 'SIGHUP');
   }
 
   asSuperuser<T>(work: (client: pg.Client) => Promise<T>, database?: string): Promise<T> {
@@ -104,7 +133,7 @@ export class Instance {
 
   /** The server holds its log open, so a full one is copied and emptied. */
   async rotateLog(): Promise<void> {
-    const log = join(this.directory, 'server.log');
+    const { log } = this;
     const size = await stat(log).then((found) => found.size, () => 0);
     if (size <= logMaxBytes) return;
     await copyFile(log, `${log}.1`);
@@ -135,12 +164,19 @@ export class Instance {
     if (owner) await chown(this.socketDir, owner.uid, owner.gid);
   }
 
-  private async awaitReady(ended: Promise<void>): Promise<void> {
+  private async spawn(limits: Limits): Promise<{ ended: Promise<void> }> {
+    await this.makeSocketDir();
+    const modest = limits.plan === 'trial' || limits.plan === 'starter';
+    return { ended: startServer({ binaries: this.site.binaries, data: this.data, log: this.log, owner: this.site.ownerOf(this.current.slot), modest }) };
+  }
+
+  private async awaitReady(ended: Promise<void>, goOn?: () => void): Promise<void> {
     let over = false;
     void ended.then(() => { over = true; });
     const until = performance.now() + readyWithinMs;
     while (!isReady(this.data)) {
-      if (over || performance.now() > until) throw new AppError('backend_error', 'The database server did not start; server.log of the instance says why.');
+      goOn?.();
+      if (over || (!goOn && performance.now() > until)) throw new AppError('backend_error', 'The database server did not start; server.log of the instance says why.');
       await delay(2);
     }
     this.readyPid = this.pid;

@@ -27,6 +27,12 @@ export async function readVerifiers(client: pg.Client, names: Names): Promise<Re
   return Object.fromEntries(rows.map((row) => [row.rolname, row.rolpassword]));
 }
 
+/** Whether a setting in the files needs a restart to hold: the server reads them and says so, whether or not it has reloaded yet. */
+export async function pendingRestart(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query('select 1 from pg_file_settings where error is not null limit 1');
+  return rows.length > 0;
+}
+
 /** Sessions that are not ours. */
 export async function countSessions(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ sessions: number }>(

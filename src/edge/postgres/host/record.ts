@@ -12,6 +12,8 @@ const schema = z.object({
   systemId: z.string().nullable(),
   generation: z.number().int(),
   mode: z.enum(accessModes),
+  /** False while the server has not been told of `mode`: a start, or the guard, does it before anybody is let in. */
+  settled: z.boolean().default(true),
   /** Stopped by intent: nobody's connection wakes it. */
   stopped: z.boolean(),
   /** When a member of the running pool was last logged in to, as a customer would. */

@@ -3,6 +3,7 @@ import { AppError } from '../../../core/errors';
 import type { Names } from '../../../postgres/rules';
 import type { HostCall } from '../../../postgres/schemas/host';
 import type { Instance } from './instance';
+import { endCustomerSessions } from './restriction';
 import { inOneTransaction } from './superuser';
 
 const { escapeIdentifier: name, escapeLiteral: text } = pg;
@@ -47,30 +48,25 @@ export async function closeAccess(client: pg.Client, names: Names): Promise<void
       'select 1',
     ].join(';\n'));
   });
-  await endSessions(client);
+  await endCustomerSessions(client);
 }
 
 /** Logins that have a password may connect again. */
 export async function openAccess(client: pg.Client, names: Names): Promise<void> {
   const { rows } = await client.query<{ rolname: string }>(
     'select rolname from pg_authid where rolname = any($1::text[]) and rolpassword is not null and not rolcanlogin', [names.logins]);
+  if (rows.length > 0) await client.query(rows.map((role) => `alter role ${name(role.rolname)} login`).join('; '));
+}
+
+/** Databases take connections again, of whoever may log in. */
+export async function openDatabases(client: pg.Client): Promise<void> {
   const databases = await customerDatabaseNames(client, 'not datallowconn');
-  await inOneTransaction(client, async () => {
-    await client.query([
-      ...rows.map((role) => `alter role ${name(role.rolname)} login`),
-      ...databases.map((database) => `alter database ${name(database)} allow_connections true`),
-      'select 1',
-    ].join(';\n'));
-  });
+  if (databases.length > 0) await client.query(databases.map((database) => `alter database ${name(database)} allow_connections true`).join('; '));
 }
 
 export async function limitConnections(client: pg.Client, names: Names, connections: number): Promise<void> {
   const found = await findRoles(client, names);
   for (const login of names.logins) if (found.has(login)) await client.query(`alter role ${name(login)} connection limit ${connections}`);
-}
-
-async function endSessions(client: pg.Client): Promise<void> {
-  await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`);
 }
 
 async function customerDatabaseNames(client: pg.Client, condition: string): Promise<string[]> {

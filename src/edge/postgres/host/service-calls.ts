@@ -6,9 +6,12 @@ import type { Fences } from './fences';
 import type { Instance } from './instance';
 import type { InstanceSet } from './instance-set';
 import type { Leases } from './leases';
-import { readMetrics, readVerifiers } from './observe';
+import { enforceMode, modeByStorage, settleMode } from './access-mode';
+import { archivedUntil, archiveOf } from './archive';
+import { pendingRestart, readMetrics, readVerifiers } from './observe';
 import type { Pool } from './pool';
-import { closeAccess, ensureAccess, limitConnections, openAccess } from './roles';
+import { ensureAccess } from './roles';
+import type { Limits } from '../../../postgres/rules';
 import type { Site } from './site';
 
 type Ref = HostCall<'observe'>;
@@ -43,8 +46,8 @@ export class ServiceCalls {
       const instance = await this.bound(r);
       if (instance.record.systemId === null) await instance.initialise();
       this.requireFence(r);
-      await this.starts.run(() => instance.start(r.limits));
-      if (instance.record.mode === 'blocked') await instance.asSuperuser((client) => closeAccess(client, r.names));
+      await this.wake(instance, r.limits);
+      await instance.reload(r.limits);
       await instance.save({ stopped: false, generation: r.generation });
       return { systemId: instance.record.systemId };
     });
@@ -54,9 +57,11 @@ export class ServiceCalls {
     return this.provisioning(r, async () => {
       const instance = await this.running(r);
       this.requireFence(r);
-      if (instance.record.mode === 'blocked') await instance.asSuperuser((client) => openAccess(client, r.names));
       await ensureAccess(instance, r.names, r.logins, r.endSessionsOf);
-      await instance.save({ generation: r.generation, mode: instance.record.mode === 'blocked' ? 'full' : instance.record.mode });
+      const { mode } = instance.record;
+      if (mode === 'restricted') await enforceMode(instance, mode);
+      if (mode === 'blocked') await enforceMode(instance, await modeByStorage(instance, 'full'));
+      await instance.save({ generation: r.generation });
       return null;
     });
   }
@@ -64,24 +69,27 @@ export class ServiceCalls {
   async setLimits(r: Ref): Promise<HostAnswer<'setLimits'>> {
     return this.inTurn(r, async () => {
       const instance = this.existing(r);
-      await instance.save({ plan: r.limits.plan, generation: r.generation });
-      const wasRunning = instance.pid !== null;
-      if (!wasRunning) return { restarted: false };
-      await instance.asSuperuser((client) => limitConnections(client, r.names, r.limits.connections));
-      await instance.stop();
-      await instance.start(r.limits);
-      return { restarted: true };
+      await instance.save({ plan: r.limits.plan, generation: r.generation, settled: false });
+      if (instance.pid === null) return { restarted: false };
+      await instance.reload(r.limits);
+      const restarted = await instance.asSuperuser(pendingRestart);
+      if (restarted) {
+        await instance.stop();
+        await this.wake(instance, r.limits);
+      }
+      const { mode } = instance.record;
+      await enforceMode(instance, mode === 'blocked' ? mode : await modeByStorage(instance));
+      return { restarted };
     });
   }
 
   async setAccessMode(r: HostCall<'setAccessMode'>): Promise<null> {
-    if (r.mode === 'restricted') throw new AppError('backend_error', 'This host cannot restrict a service yet.');
     return this.inTurn(r, async () => {
       const instance = this.set.ofService(r.serviceId);
       if (!instance && r.mode === 'blocked') return null;
       const found = instance ?? this.existing(r);
-      await found.save({ mode: r.mode, generation: r.generation, stopped: r.stop || found.record.stopped });
-      if (found.pid !== null) await this.enforce(found, r);
+      await found.save({ generation: r.generation, stopped: r.stop || found.record.stopped });
+      if (!found.record.settled || found.record.mode !== r.mode) await enforceMode(found, r.mode);
       if (r.stop) await found.stop();
       return null;
     });
@@ -95,7 +103,7 @@ export class ServiceCalls {
       const live = running ? await instance.asSuperuser(async (client) => ({ verifiers: await readVerifiers(client, r.names), metrics: await readMetrics(client) })) : null;
       return {
         usedBytes: await this.sizeOf(instance, r.serviceId), compute: running ? 'running' : stopped ? 'stopped' : 'idle', mode,
-        verifiers: live?.verifiers ?? {}, metrics: live?.metrics ?? null, newestArchivedWal: null, systemId, provenAt,
+        verifiers: live?.verifiers ?? {}, metrics: live?.metrics ?? null, newestArchivedWal: await archivedUntil(archiveOf(this.site.backups, r.serviceId).wal), systemId, provenAt,
       };
     });
   }
@@ -128,8 +136,8 @@ export class ServiceCalls {
         this.parts.leases.release(serviceId, holder);
         throw new AppError('not_found', 'No open instance of this service is here.');
       }
-      instance.measuredBytes = null;
-      if (instance.pid === null) await this.starts.run(() => instance.start());
+      if (instance.pid === null) instance.measured = null;
+      await this.wake(instance);
       return { port: instance.port };
     });
   }
@@ -142,13 +150,18 @@ export class ServiceCalls {
     });
   }
 
-  private async enforce(instance: Instance, r: HostCall<'setAccessMode'>): Promise<void> {
-    if (r.mode === 'blocked') return instance.asSuperuser((client) => closeAccess(client, r.names));
-    await instance.configure(r.limits);
-    await instance.asSuperuser(async (client) => {
-      await client.query('select pg_reload_conf()');
-      await openAccess(client, r.names);
+  /** For work the host does by itself: nothing happens if the service has another instance, or none, when its turn comes. */
+  inTurnOf(serviceId: string, instance: Instance, work: () => Promise<void>): Promise<void> {
+    return this.turns.run(serviceId, async () => {
+      if (this.set.ofService(serviceId) === instance && instance.pid !== null) await work();
     });
+  }
+
+  /** It runs, in the mode that is meant for it. */
+  private async wake(instance: Instance, limits?: Limits): Promise<void> {
+    if (instance.pid === null) await this.starts.run(() => instance.start(limits));
+    else await instance.start(limits);
+    await settleMode(instance);
   }
 
   private async bound(r: Ref): Promise<Instance> {
@@ -169,7 +182,7 @@ export class ServiceCalls {
   private async running(r: Ref): Promise<Instance> {
     const instance = this.existing(r);
     if (instance.record.systemId === null) throw new AppError('backend_error', 'The instance of the service has not been initialised.');
-    await this.starts.run(() => instance.start(r.limits));
+    await this.wake(instance, r.limits);
     return instance;
   }
 
@@ -181,8 +194,10 @@ export class ServiceCalls {
 
   /** An instance without sessions does not grow: its size is measured again only after somebody used it. */
   private async sizeOf(instance: Instance, serviceId: string): Promise<number> {
-    if (instance.measuredBytes !== null && !this.parts.leases.held(serviceId)) return instance.measuredBytes;
-    return instance.measure();
+    const { leases } = this.parts;
+    const { measured } = instance;
+    const rested = measured && !leases.held(serviceId) && leases.restedMs(serviceId) >= performance.now() - measured.at;
+    return rested ? measured.bytes : instance.measure();
   }
 
   private requireFence(r: Ref): void {

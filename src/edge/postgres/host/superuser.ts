@@ -19,6 +19,7 @@ export async function asSuperuser<T>(address: SuperuserAddress, work: (client: p
 export async function connectSuperuser({ socketDir, port }: SuperuserAddress, database = 'postgres'): Promise<pg.Client> {
   const client = new pg.Client({
     host: socketDir, port, user: 'holdfast_admin', database, application_name: 'holdfast', connectionTimeoutMillis: 5_000, statement_timeout: 12_000,
+    options: '-c default_transaction_read_only=off', // what a read-only service's customers are given is not for us
   });
   client.on('error', () => undefined); // the statement under way is refused as well, and that is where it is dealt with
   await client.connect();

@@ -1,0 +1,52 @@
+import { isId } from '../../../core/ids';
+import { namesOf, planLimits, type AccessMode, type Limits, type Names } from '../../../postgres/rules';
+import { modeOfStorage, storageOfMode, storageState } from '../../../postgres/rules/storage';
+import type { Instance } from './instance';
+import { closeAccess, limitConnections, openAccess, openDatabases } from './roles';
+import { restrict, unrestrict } from './restriction';
+
+/**
+ * The mode and the plan's connections are in force, or will be before anybody is let in: what is meant is written down first, so a host that dies half-way
+ * finishes it. Safe twice.
+ */
+export async function enforceMode(instance: Instance, mode: AccessMode): Promise<void> {
+  await instance.save({ mode, settled: false });
+  await settleMode(instance);
+}
+
+/** A running server has been told of its mode. A stopped one is told when it starts. */
+export async function settleMode(instance: Instance): Promise<void> {
+  const { settled, mode } = instance.record;
+  const names = namesOfInstance(instance);
+  if (settled || !names || instance.pid === null) return;
+  const limits = limitsOf(instance);
+  if (mode === 'blocked') await instance.asSuperuser((client) => closeAccess(client, names));
+  else await open(instance, names, mode, limits);
+  await instance.save({ settled: true });
+}
+
+async function open(instance: Instance, names: Names, mode: Exclude<AccessMode, 'blocked'>, limits: Limits): Promise<void> {
+  await instance.reload(limits);
+  await instance.asSuperuser(openDatabases);
+  if (mode === 'restricted') await restrict(instance, names);
+  else await unrestrict(instance, names);
+  await instance.asSuperuser(async (client) => {
+    await limitConnections(client, names, mode === 'restricted' ? 1 : limits.connections);
+    await openAccess(client, names);
+  });
+}
+
+/** What storage allows now. Measures. */
+export async function modeByStorage(instance: Instance, former: AccessMode = instance.record.mode): Promise<Exclude<AccessMode, 'blocked'>> {
+  return modeOfStorage(storageState(await instance.measure(), limitsOf(instance).storageBytes, storageOfMode(former)));
+}
+
+/** Null for an instance that belongs to nobody. */
+export function namesOfInstance({ record: { serviceId } }: Instance): Names | null {
+  return isId('pg', serviceId) ? namesOf(serviceId) : null;
+}
+
+function limitsOf({ id, record: { plan } }: Instance): Limits {
+  if (!plan) throw new Error(`Instance ${id} has no plan yet.`);
+  return planLimits[plan];
+}
