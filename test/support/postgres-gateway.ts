@@ -51,13 +51,13 @@ export class TestRoutes implements RouteSource {
 export const authority = createAuthority('Test CA');
 export const domain = 'local.pg.test';
 
-export type GatewayStart = { site: HostSite; routes: RouteSource; tlsRequired?: boolean };
+export type GatewayStart = { site: HostSite; routes: RouteSource; tlsRequired?: boolean; files?: { certificate: string; key: string } | null };
 
-export async function startGateway({ site, routes, tlsRequired = true }: GatewayStart): Promise<PostgresGateway & { port: number }> {
+export async function startGateway({ site, routes, tlsRequired = true, files = null }: GatewayStart): Promise<PostgresGateway & { port: number }> {
   const gateway = await startPostgresGateway({
     addresses: ['127.0.0.1:0'], tlsRequired, routes, runDir: site.runDir, registry: new Registry(), log: silent,
     certificate: {
-      directory: join(site.dataDir, 'tls'), files: null, authority: async () => authority,
+      directory: join(site.dataDir, 'tls'), files, authority: async () => authority,
       names: { dnsNames: ['localhost', `*.${domain}`], ipAddresses: ['127.0.0.1', '::1'] },
     },
   });

@@ -11,14 +11,14 @@ export type Route = {
 const columns = `id as "serviceId", key, status, status_reason as "statusReason", access_open as "accessOpen", storage_state as "storageState", plan,
   allowed_cidrs as "allowedCidrs"`;
 
-/** Services a customer may name: all that are not deleted. */
+/** Services a customer may name: all that are not deleted and stand behind the gateway. */
 export function loadRoutes(db: Db): Promise<Route[]> {
-  return rows<Route>(db, `select ${columns} from postgres_service where status <> 'deleted'`);
+  return rows<Route>(db, `select ${columns} from postgres_service where isolation = 'instance' and status <> 'deleted'`);
 }
 
 /** By service id or by key; null when there is none, or none any more. */
 export async function findRoute(db: Db, name: string): Promise<Route | null> {
   const column = name.startsWith('pg_') ? 'id' : 'key';
-  const [row] = await rows<Route>(db, `select ${columns} from postgres_service where ${column} = $1 and status <> 'deleted'`, name);
+  const [row] = await rows<Route>(db, `select ${columns} from postgres_service where ${column} = $1 and isolation = 'instance' and status <> 'deleted'`, name);
   return row ?? null;
 }

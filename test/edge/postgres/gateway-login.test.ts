@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
+import { createAuthority, issueLeaf } from '../../../src/core/certificates';
 import type pg from 'pg';
 import type { EmbeddedBackend } from '../../../src/adapters/postgres-backend/embedded';
 import { writeStartup } from '../../../src/edge/postgres/gateway/wire';
@@ -139,6 +142,47 @@ test('a running statement is cancelled by its own session’s secret and by no o
   await sendCancel(pid, bytes);
   expect(await statement).toBe('57014');
   await Promise.all([client.end(), watcher.end()]);
+});
+
+test('a cancel request finds its server over TLS as well', async () => {
+  const client = customer(gateway.port, service);
+  await client.connect();
+  const { rows: [{ pid }] } = await client.query('select pg_backend_pid() as pid');
+  const statement = client.query('select pg_sleep(60)').then(() => 'ended', (error: unknown) => systemCode(error));
+  const watcher = customer(gateway.port, service);
+  await watcher.connect();
+  await until(async () => (await watcher.query(`select 1 from pg_stat_activity where pid = $1 and wait_event = 'PgSleep'`, [pid])).rows.length === 1, 'the statement');
+  const bytes = Buffer.alloc(16);
+  bytes.writeInt32BE(16, 0);
+  bytes.writeInt32BE(80_877_102, 4);
+  bytes.writeInt32BE(pid, 8);
+  bytes.writeInt32BE('secretKey' in client ? Number(client.secretKey) : 0, 12);
+  const direct = connectTls({ host: '127.0.0.1', port: gateway.port, ca: authority.certificate, servername: 'localhost', ALPNProtocols: ['postgresql'] });
+  direct.resume().write(bytes);
+  await once(direct, 'close');
+  expect(await statement).toBe('57014');
+  await Promise.all([client.end(), watcher.end()]);
+});
+
+test('an operator’s certificate is replaced while a session goes on', async () => {
+  const [certificate, key] = [join(site.home, 'operator.pem'), join(site.home, 'operator.key')];
+  const names = { dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] };
+  const [first, second] = [createAuthority('First'), createAuthority('Second')];
+  const show = async (issuer: typeof first) => {
+    const leaf = issueLeaf(issuer, names);
+    await writeFile(key, leaf.key);
+    await writeFile(certificate, leaf.certificate);
+  };
+  await show(first);
+  const own = await startGateway({ site, routes, files: { certificate, key } });
+  const session = customer(own.port, service, { ssl: { ca: first.certificate } });
+  await session.connect();
+  await writeFile(certificate, 'half a certificate');
+  await show(second);
+  await until(async () => (await refusalOf(customer(own.port, service, { ssl: { ca: second.certificate } }))) === null, 'the new certificate');
+  expect((await session.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  await session.end();
+  await own.drain(0);
 });
 
 async function sendCancel(pid: number, secret: Buffer): Promise<void> {

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { isGoodLeaf, issueLeaf, type KeyedCertificate, type LeafNames } from '../../../core/certificates';
 import { readFileIfAny, replaceFile } from '../../../core/files';
+import type { Log } from '../../../core/log';
 
 export type CertificateSource = {
   /** Where the installation's own leaf and ca.pem are kept. */
@@ -13,16 +14,53 @@ export type CertificateSource = {
   authority: () => Promise<KeyedCertificate>;
 };
 
-/**
- * What the gateway shows in TLS now. The installation's leaf is made again when less than 30 days are left or a name is
- * missing; with a good leaf on disk the gateway starts while the database is away. Errors: the operator's files cannot be
- * read or do not fit; no leaf and no database.
- */
-export async function readCertificate(source: CertificateSource): Promise<SecureContext> {
-  const { certificate, key } = source.files
-    ? { certificate: await readFile(source.files.certificate, 'utf8'), key: await readFile(source.files.key, 'utf8') }
-    : await ownLeaf(source);
+/** An operator who replaces his files looks at once whether it worked; our own leaf changes by time alone. */
+const checkMs = { files: 2_000, own: 60_000 };
+
+/** What the gateway shows in TLS, replaced while connections go on. */
+export class ServedCertificate {
+  private readonly timer: NodeJS.Timeout;
+
+  private constructor(private readonly source: CertificateSource, private readonly log: Log, private shown: KeyedCertificate, private current: SecureContext) {
+    this.timer = setInterval(() => void this.check(), source.files ? checkMs.files : checkMs.own).unref();
+  }
+
+  /** Errors: the operator's files cannot be read or do not fit; no leaf on disk and no database. */
+  static async open(source: CertificateSource, log: Log): Promise<ServedCertificate> {
+    const shown = await readCertificate(source);
+    return new ServedCertificate(source, log, shown, contextOf(shown));
+  }
+
+  get context(): SecureContext { return this.current; }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  private async check(): Promise<void> {
+    try {
+      const found = await readCertificate(this.source);
+      if (found.certificate === this.shown.certificate && found.key === this.shown.key) return;
+      this.current = contextOf(found);
+      this.shown = found;
+      this.log.info('the Postgres gateway shows a new certificate');
+    } catch (error) {
+      this.log.error({ err: error }, 'the certificate of the Postgres gateway could not be read; the former one stays');
+    }
+  }
+}
+
+function contextOf({ certificate, key }: KeyedCertificate): SecureContext {
   return createSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' });
+}
+
+/**
+ * The installation's leaf is made again when less than 30 days are left or a name is missing; with a good leaf on disk the
+ * gateway starts while the database is away.
+ */
+async function readCertificate(source: CertificateSource): Promise<KeyedCertificate> {
+  if (!source.files) return ownLeaf(source);
+  return { certificate: await readFile(source.files.certificate, 'utf8'), key: await readFile(source.files.key, 'utf8') };
 }
 
 async function ownLeaf({ directory, names, authority }: CertificateSource): Promise<KeyedCertificate> {

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Semaphore } from '../../../core/keyed-queue';
 import type { Log } from '../../../core/log';
 import type { Route } from '../../../postgres/store/routes';
 
@@ -11,8 +13,8 @@ export interface RouteSource {
 }
 
 const compareMs = 30_000;
-const lookUpsPerSecond = 5;
-const lookUpsPerSecondInAll = 200;
+const lookUpEveryMs = 200;
+const lookUpsAtOnce = 16;
 
 /**
  * All routes in memory, so that connections are let in while the database is away. It hears of changes, compares itself
@@ -21,7 +23,9 @@ const lookUpsPerSecondInAll = 200;
  */
 export class RouteTable {
   private readonly byName = new Map<string, Route>();
-  private readonly lookUps = new Map<string, number>();
+  private readonly askedAt = new Map<string, number>();
+  private readonly planned = new Map<string, Promise<void>>();
+  private readonly lookUps = new Semaphore(lookUpsAtOnce);
   private readonly pending = new Map<string, Promise<void>>();
   /** What was asked for while a compare is under way is newer than what the compare will bring. */
   private readonly learned = new Set<string>();
@@ -34,7 +38,7 @@ export class RouteTable {
 
   /** Ends after the first attempt to load; a failed one is repeated with the next compare. */
   async start(): Promise<void> {
-    const timers = [setInterval(() => void this.compare(), compareMs).unref(), setInterval(() => this.lookUps.clear(), 1_000).unref()];
+    const timers = [setInterval(() => void this.compare(), compareMs).unref(), setInterval(() => this.forgetAsked(), 1_000).unref()];
     this.ends.push(...timers.map((timer) => () => clearInterval(timer)));
     this.ends.push(this.source.listen((serviceId) => void (serviceId ? this.hear(serviceId) : this.compare())));
     await this.compare();
@@ -44,16 +48,37 @@ export class RouteTable {
     for (const end of this.ends) end();
   }
 
-  /** By service id or key. An open route is answered from memory. */
+  /** By service id or key. An open route is answered from memory; any other is asked for after this call, so nothing stale refuses. */
   async find(name: string): Promise<Route | null> {
+    const running = this.pending.get(name);
+    if (running && !this.byName.get(name)?.accessOpen) await running;
     const known = this.byName.get(name);
     if (known?.accessOpen) return known;
-    const asked = this.lookUps.get(name) ?? 0;
-    if (asked < lookUpsPerSecond && (this.lookUps.size < lookUpsPerSecondInAll || asked > 0)) {
-      this.lookUps.set(name, asked + 1);
-      await this.lookUp(name);
-    }
+    await this.nextLookUp(name);
     return this.byName.get(name) ?? null;
+  }
+
+  /** One that begins after this call; five a second per name, so whoever asks more often waits for the next. */
+  private nextLookUp(name: string): Promise<void> {
+    const planned = this.planned.get(name);
+    if (planned) return planned;
+    const next = this.whenAllowed(name).then(() => this.lookUps.run(async () => {
+      await this.pending.get(name);
+      this.planned.delete(name);
+      this.askedAt.set(name, performance.now());
+      await this.lookUp(name);
+    }));
+    this.planned.set(name, next);
+    return next;
+  }
+
+  private async whenAllowed(name: string): Promise<void> {
+    const waitMs = (this.askedAt.get(name) ?? -Infinity) + lookUpEveryMs - performance.now();
+    if (waitMs > 0) await delay(waitMs);
+  }
+
+  private forgetAsked(): void {
+    for (const [name, at] of this.askedAt) if (performance.now() - at > lookUpEveryMs) this.askedAt.delete(name);
   }
 
   /** A question that is under way may have been answered before the change: it is asked again. */
