@@ -1,0 +1,95 @@
+import { setFlagsFromString } from 'node:v8';
+import { RE2JS } from 're2js';
+import { requiredLiterals } from './pattern/literals';
+import { parsePattern } from './pattern/parse';
+import { PatternError } from './pattern/tree';
+import { writePattern } from './pattern/write';
+
+// Before the first pattern: V8 hands a pattern that backtracks too often to its linear engine (contract gateway.md §4.2).
+setFlagsFromString('--enable-experimental-regexp-engine');
+setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
+
+export { PatternError } from './pattern/tree';
+
+/** `guarded`: V8 with its linear engine behind it. `re2`: linear by construction. `prefix`: plain V8 on the first 1,024 characters. */
+export type Guard = 'guarded' | 're2' | 'prefix';
+
+/** Source `user`: RegExp's own dialect, refused unless guarded. `file`: PCRE's as a rule file writes it. */
+export interface PatternOptions {
+  readonly source: 'user' | 'file';
+  readonly ignoreCase?: boolean;
+  /** Whether `exec` must answer groups; without, more patterns can be guarded. */
+  readonly captures?: boolean;
+}
+
+export interface CompiledPattern {
+  readonly guard: Guard;
+  /** In lower case: a value without any of them (in lower case) never matches; null when nothing can be said. */
+  readonly literals: readonly string[] | null;
+  test(value: string): boolean;
+  /** The match and its groups, at most ten. */
+  exec(value: string): readonly (string | undefined)[] | null;
+}
+
+export const userPatternMax = 512;
+export const unguardedValueMax = 1_024;
+const groupsMax = 10;
+const selfTestMaxMs = 100;
+
+/**
+ * A pattern that cannot hold the event loop, whatever the value. Throws PatternError: not readable, too long, or a user's that V8's linear engine
+ * cannot run (`unsafe_regex` in the API).
+ */
+export function compilePattern(source: string, options: PatternOptions): CompiledPattern {
+  const user = options.source === 'user';
+  if (user && source.length > userPatternMax) throw new PatternError(`it is longer than ${userPatternMax} characters`);
+  const { tree, references } = parsePattern(source, { dialect: user ? 'user' : 'pcre', ignoreCase: options.ignoreCase ?? false });
+  const captures = references || (options.captures ?? false);
+  const literals = requiredLiterals(tree);
+  const flags = user ? '' : 'm';
+  const split = attempt(() => writePattern(tree, { split: true, captures }));
+  if (split !== null && isLinear(split, flags)) return { guard: 'guarded', literals, ...onV8(new RegExp(split, flags), Infinity) };
+  if (user) throw new PatternError('it uses what cannot be run in linear time: look-around, back-references or too large repeats');
+  const plain = writePattern(tree, { split: false, captures });
+  const re2 = attempt(() => RE2JS.compile(plain.replaceAll('[^]', '[\\x00-\\x{10FFFF}]'), RE2JS.MULTILINE));
+  if (re2) return { guard: 're2', literals, ...onRe2(re2) };
+  return { guard: 'prefix', literals, ...onV8(new RegExp(plain, flags), unguardedValueMax) };
+}
+
+/** Ends the process's start when the guard does not work: `^(a+)+$` on 36 characters within 100 ms. */
+export function requireGuardedPatterns(): void {
+  const pattern = compilePattern('^(a+)+$', { source: 'user' });
+  const start = performance.now();
+  const matched = pattern.test(`${'a'.repeat(35)}!`);
+  const ms = performance.now() - start;
+  if (matched || ms >= selfTestMaxMs) throw new Error(`Regular expressions are not guarded: ^(a+)+$ took ${Math.round(ms)} ms on 36 characters.`);
+}
+
+function isLinear(source: string, flags: string): boolean {
+  return attempt(() => new RegExp(source, `${flags}l`)) !== null;
+}
+
+function onV8(pattern: RegExp, lengthMax: number): Pick<CompiledPattern, 'test' | 'exec'> {
+  if (lengthMax === Infinity) return { test: (value) => pattern.test(value), exec: (value) => pattern.exec(value)?.slice(0, groupsMax) ?? null };
+  return { test: (value) => pattern.test(value.slice(0, lengthMax)), exec: (value) => pattern.exec(value.slice(0, lengthMax))?.slice(0, groupsMax) ?? null };
+}
+
+function onRe2(pattern: RE2JS): Pick<CompiledPattern, 'test' | 'exec'> {
+  return {
+    test: (value) => pattern.matcher(value).find(),
+    exec: (value) => {
+      const matcher = pattern.matcher(value);
+      if (!matcher.find()) return null;
+      const count = Math.min(groupsMax, matcher.groupCount() + 1);
+      return Array.from({ length: count }, (_, group) => matcher.group(group) ?? undefined);
+    },
+  };
+}
+
+function attempt<T>(make: () => T): T | null {
+  try {
+    return make();
+  } catch {
+    return null;
+  }
+}
