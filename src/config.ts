@@ -238,7 +238,7 @@ function productionFaults(given: Readonly<Record<string, string | undefined>>): 
   const faults = ['HOLDFAST_MASTER_KEY', 'AUTH_SECRET', 'DATABASE_URL', 'TEMPORAL_ADDRESS', 'PUBLIC_URL', 'MAIL_BOUNCE_DOMAIN', 'MAIL_VERP_SECRET']
     .filter((key) => !given[key]).map((key) => ({ key, message: 'is required in production' }));
   if (given['PUBLIC_URL'] && !given['PUBLIC_URL'].startsWith('https://')) faults.push({ key: 'PUBLIC_URL', message: 'must be https in production' });
-  if (given['MAIL_EVENTS_GENERIC_SECRETS']?.includes(developmentEventsSecret)) faults.push({ key: 'MAIL_EVENTS_GENERIC_SECRETS', message: 'holds the secret of development' });
+  faults.push(...Object.entries(given).filter(([key, value]) => key in schema.shape && value?.includes(developmentEventsSecret) === true).map(([key]) => ({ key, message: 'holds the secret of development' })));
   if (given['DEMO_OWNER_PASSWORD']) faults.push({ key: 'DEMO_OWNER_PASSWORD', message: 'is for development only' });
   return faults;
 }

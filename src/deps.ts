@@ -135,7 +135,7 @@ function billingProviderOf({ config, db }: CoreDeps): BillingProvider {
 }
 
 /** What activities, relay and reconcile need in the worker process. */
-export interface WorkerDeps extends CoreDeps, Pick<DeliveryDeps, 'signingKey' | 'resultWriter' | 'attempts'> {
+export interface WorkerDeps extends CoreDeps, Pick<DeliveryDeps, 'signingKey' | 'resultWriter' | 'attempts' | 'alertRefusal'> {
   readonly temporal: Temporal;
   readonly alerts: Alerts;
   /** One line per product that has transitional rows. */

@@ -1,7 +1,7 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { CoreDeps } from './deps';
 import {
-  createAcceptWriter, createMailStarts, createPendingMail, createResultWriter, createSigningKeys, noteQuota, type DeliveryDeps, type SendDeps, type StartBatch, type StartDelivery,
+  createAcceptWriter, createMailStarts, createPendingMail, createRefusalAlert, createResultWriter, createSigningKeys, noteQuota, type DeliveryDeps, type SendDeps, type StartBatch, type StartDelivery,
 } from './mail/service';
 import type { Temporal } from './temporal/connection';
 import { workflowIds } from './temporal/ids';
@@ -23,9 +23,9 @@ export function openMailSending({ db, log, metrics, config }: CoreDeps, temporal
   };
 }
 
-export function openMailDelivery({ db, log, config, secrets }: CoreDeps): Omit<DeliveryDeps, 'db' | 'log' | 'config' | 'mailTransports'> {
+export function openMailDelivery({ db, log, metrics, config, secrets }: CoreDeps): Omit<DeliveryDeps, 'db' | 'log' | 'config' | 'mailTransports'> {
   const attempts = { running: 0 };
-  return { attempts, signingKey: createSigningKeys({ db, secrets }), resultWriter: createResultWriter({ db, log, config }, () => attempts.running) };
+  return { attempts, alertRefusal: createRefusalAlert({ log, metrics }), signingKey: createSigningKeys({ db, secrets }), resultWriter: createResultWriter({ db, log, config }, () => attempts.running) };
 }
 
 /** A message of its own goes before batches: somebody waits for it. */

@@ -14,6 +14,8 @@ export interface Metrics {
   /** Accepted work Temporal has not been told of. */
   readonly operationsUndispatched: Gauge;
   readonly operationsUndispatchedAgeSeconds: Gauge;
+  /** Answers 401 and 403 of a mail provider: it refuses us, and all live mail waits. */
+  readonly mailTransportRefusals: Counter<'transport'>;
   readonly httpRequestSeconds: Histogram<'operation' | 'method' | 'status'>;
 }
 
@@ -31,6 +33,7 @@ export function createMetrics(process: string): Metrics {
     operationStarts: new Counter({ registers, name: 'operation_starts', help: 'Starts of workflows', labelNames: ['by', 'result'] }),
     operationsUndispatched: new Gauge({ registers, name: 'operations_undispatched', help: 'Accepted work Temporal was not told of' }),
     operationsUndispatchedAgeSeconds: new Gauge({ registers, name: 'operations_undispatched_age_seconds', help: 'Age of the oldest of it' }),
+    mailTransportRefusals: new Counter({ registers, name: 'mail_transport_refusals', help: 'Refusals of our credentials by the mail provider', labelNames: ['transport'] }),
     httpRequestSeconds: new Histogram({
       registers, name: 'http_request_seconds', help: 'Requests by operation', labelNames: ['operation', 'method', 'status'],
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],

@@ -4,7 +4,7 @@
 export { requestDeletion, suspendForPayment, resumeFromPayment } from './zones';
 export { ensureManagedRecords, findHostedZone, removeManagedRecords } from './managed';
 export { findRecordsPointingAt } from './store/managed';
-export { countZones } from './store/zones';
+export { countZones, knownZoneIds } from './store/zones';
 export { ensureChecked } from './checks';
 export { endSync, ensurePublished, ensureSynced } from './sync';
 export { listDrifted } from './drift';

@@ -23,35 +23,64 @@ export interface Limiter {
 
 /**
  * GCRA in one statement: the row holds the theoretical arrival time of the next request, so the count is exact across
- * processes. In front of it a refusal is remembered until it ends: a flood costs no database trip.
+ * processes. In front of it a refusal is remembered until it ends: a flood costs no database trip. Requests of one subject
+ * that come while a statement for it runs are counted together by the next: they would only wait for each other's row.
  */
 export function createLimiter(database: Database): Limiter {
   const refusedUntil = new Map<string, number>();
+  const take = async ({ rule, key }: Counted, n: number): Promise<Quota | null> => {
+    const until = refusedUntil.get(key);
+    if (until !== undefined && until > Date.now()) throw new RateLimited(rule, until - Date.now());
+    const emissionMs = (rule.periodSeconds * 1000) / rule.limit;
+    const windowMs = emissionMs * (rule.burst ?? rule.limit);
+    const [row] = await prepared<{ allowed: boolean; aheadMs: number }>(database, statement, [key, emissionMs * n, windowMs]);
+    const aheadMs = row?.aheadMs ?? 0;
+    if (row?.allowed) {
+      refusedUntil.delete(key);
+      return { rule, remaining: Math.max(0, Math.floor((windowMs - aheadMs) / emissionMs)), resetSeconds: Math.ceil(aheadMs / 1000) };
+    }
+    if (n > 1) return null;
+    const waitMs = Math.max(1, aheadMs + emissionMs - windowMs);
+    if (refusedUntil.size > 10_000) refusedUntil.clear();
+    refusedUntil.set(key, Date.now() + waitMs);
+    throw new RateLimited(rule, waitMs);
+  };
+  const waiting = new Map<string, Waiter[]>();
+  const work = async (counted: Counted, group: readonly Waiter[]): Promise<void> => {
+    await settleGroup(take, counted, group);
+    const next = waiting.get(counted.key) ?? [];
+    waiting.set(counted.key, []);
+    if (next.length > 0) return work(counted, next);
+    waiting.delete(counted.key);
+  };
   return {
-    take: async (rule, subject) => {
+    take: (rule, subject) => new Promise<Quota>((resolve, reject) => {
       const key = `${rule.name}|${subject}`;
-      const until = refusedUntil.get(key);
-      if (until !== undefined && until > Date.now()) throw new RateLimited(rule, until - Date.now());
-      const emissionMs = (rule.periodSeconds * 1000) / rule.limit;
-      const windowMs = emissionMs * (rule.burst ?? rule.limit);
-      const [row] = await prepared<{ allowed: boolean; aheadMs: number }>(database, statement, [key, emissionMs, windowMs]);
-      const aheadMs = row?.aheadMs ?? 0;
-      if (row?.allowed) {
-        refusedUntil.delete(key);
-        return { rule, remaining: Math.max(0, Math.floor((windowMs - aheadMs) / emissionMs)), resetSeconds: Math.ceil(aheadMs / 1000) };
-      }
-      const waitMs = Math.max(1, aheadMs + emissionMs - windowMs);
-      if (refusedUntil.size > 10_000) refusedUntil.clear();
-      refusedUntil.set(key, Date.now() + waitMs);
-      throw new RateLimited(rule, waitMs);
-    },
+      const waiter = { resolve, reject };
+      const others = waiting.get(key);
+      if (others) return void others.push(waiter);
+      waiting.set(key, []);
+      void work({ rule, key }, [waiter]);
+    }),
   };
 }
 
-// The second branch answers when the update's condition refused: the present state, unchanged.
+type Counted = { rule: RateRule; key: string };
+type Waiter = { resolve: (quota: Quota) => void; reject: (error: unknown) => void };
+
+/** All at once when there is room for all, else one by one in their order. Never rejects. */
+async function settleGroup(take: (counted: Counted, n: number) => Promise<Quota | null>, counted: Counted, group: readonly Waiter[]): Promise<void> {
+  const all = group.length > 1 ? await take(counted, group.length).catch(() => null) : null;
+  for (const [place, { resolve, reject }] of group.entries()) {
+    if (all) resolve({ ...all, remaining: all.remaining + group.length - 1 - place });
+    else await take(counted, 1).then((quota) => (quota ? resolve(quota) : reject(new Error('unreachable: one is counted or refused'))), reject);
+  }
+}
+
+// $2: what these requests add. The second branch answers when they do not fit: the present state, unchanged.
 const statement = `
   with taken as (
-    insert into rate_limit as r (key, arrival_at) values ($1, clock_timestamp() + $2::float8 * interval '1 millisecond')
+    insert into rate_limit as r (key, arrival_at) select $1, clock_timestamp() + $2::float8 * interval '1 millisecond' where $2::float8 <= $3::float8
     on conflict (key) do update set arrival_at = greatest(r.arrival_at, clock_timestamp()) + $2::float8 * interval '1 millisecond'
       where greatest(r.arrival_at, clock_timestamp()) + $2::float8 * interval '1 millisecond' <= clock_timestamp() + $3::float8 * interval '1 millisecond'
     returning arrival_at)

@@ -4,6 +4,7 @@ import type { KeyCaller } from '../core/caller';
 import { AppError } from '../core/errors';
 import { digest } from '../core/secrets';
 import { prepared, type Database } from '../db/client';
+import { shareReads } from '../db/shared-reads';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const form = /^hf_(?:live|test)_[0-9A-Za-z]{46}$/;
@@ -38,11 +39,23 @@ const statement = `
 export async function checkApiKey(deps: { db: Database }, authorizationHeader: string | undefined): Promise<KeyCaller> {
   const key = /^Bearer +(\S+)$/i.exec(authorizationHeader ?? '')?.[1];
   if (key === undefined || !isApiKey(key)) throw invalidApiKey();
-  const [row] = await prepared<Omit<KeyCaller, 'kind'> & { stale: boolean }>(deps.db, statement, [digest(key)]);
+  const row = await readerOf(deps.db)(digest(key));
   if (!row) throw invalidApiKey();
   const { stale, ...found } = row;
   if (stale) await markUsed(deps.db, found.keyId);
   return { kind: 'apiKey', ...found };
+}
+
+type KeyRow = Omit<KeyCaller, 'kind'> & { stale: boolean };
+const readers = new WeakMap<Database, (digest: string) => Promise<KeyRow | null>>();
+
+/** Of requests that come at once with one key, each is answered by a read that began after it came. */
+function readerOf(db: Database): (digest: string) => Promise<KeyRow | null> {
+  const known = readers.get(db);
+  if (known) return known;
+  const made = shareReads((given: string) => given, async (given) => (await prepared<KeyRow>(db, statement, [given]))[0] ?? null);
+  readers.set(db, made);
+  return made;
 }
 
 /** At most once a minute per key, whoever comes first. */

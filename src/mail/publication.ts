@@ -1,7 +1,7 @@
 import { AppError } from '../core/errors';
 import type { Db } from '../db/client';
 import type { Tx } from '../db/transaction';
-import { ensureManagedRecords, findHostedZone } from '../dns/service';
+import { ensureManagedRecords, findHostedZone, knownZoneIds } from '../dns/service';
 import type { MailDeps } from './deps';
 import { recordsOf, recordTtl, type DomainRecord } from './rules/domain-records';
 import { readKeys, writeDomainRecords, writePublished } from './store/domain-records';
@@ -47,4 +47,9 @@ export async function isPublished(db: Db, domain: Pick<DomainRow, 'projectId' | 
   if (domain.awaitVersion === null) return true;
   const zone = await findHostedZone(db, domain.projectId, domain.domain);
   return zone === null || zone.publishedVersion >= domain.awaitVersion;
+}
+
+/** Of the zones these domains were placed in, those that are not deleted. */
+export function hostingZones(db: Db, domains: readonly Pick<DomainRow, 'hostedZoneId'>[]): Promise<ReadonlySet<string>> {
+  return knownZoneIds(db, domains.flatMap(({ hostedZoneId }) => hostedZoneId ?? []));
 }

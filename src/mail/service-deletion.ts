@@ -5,11 +5,14 @@ import { inTransaction, type Tx } from '../db/transaction';
 import { revokeServiceKeys } from '../identity/service';
 import { openOperation, openOperationsOf, settleOperation, type OperationRow } from '../operations/store';
 import { workflowIds } from '../temporal/ids';
+import { toldOf, writeChanges, type Change } from './changes';
 import type { MailDeps } from './deps';
 import { endDomain } from './domains';
 import { requireService } from './faults';
 import { auditStatus } from './services';
-import { cancelMessagesPage, purgeContentPage, purgeServiceRows } from './store/purge';
+import { lockMessages } from './store/changes';
+import { purgeContentPage, purgeRowsPage, takeUnsettled, type PageOfMessages } from './store/purge';
+import { recipientsOfMessages } from './store/recipients';
 import { listDomainIds } from './store/domains';
 import { liveServiceIds, loadService, lockAnyService, lockService, setDeleting, setRemoved, type ServiceRow } from './store/services';
 
@@ -50,7 +53,20 @@ export type DeletionDeps = Pick<MailDeps, 'db' | 'dnsPlatform'> & { /** Between 
 
 /** Whatever had not been handed over is cancelled; what is on its way ends as it may. */
 export async function cancelServiceMessages(deps: DeletionDeps, mailServiceId: string): Promise<void> {
-  await everyPage(deps, (tx) => cancelMessagesPage(tx, mailServiceId, page));
+  await everyPage(deps, (tx) => cancelPage(tx, mailServiceId));
+}
+
+/** What is being tried is left to end: a deferral becomes a cancellation. */
+async function cancelPage(tx: Tx, mailServiceId: string): Promise<number> {
+  const ids = await takeUnsettled(tx, mailServiceId, page);
+  const messages = await lockMessages(tx, ids);
+  const waiting = (await recipientsOfMessages(tx, ids)).filter(({ status, retryOwner }) => status === 'queued' || (status === 'deferred' && retryOwner === 'us'));
+  await writeChanges(tx, waiting.flatMap((before): Change[] => {
+    const message = messages.get(before.messageId);
+    const after = { ...before, status: 'cancelled' as const, statusReason: 'service_deleted' as const, nextAttemptAt: null };
+    return message ? [{ message, before, after, told: [toldOf(after, 'cancelled', message.now, { source: 'api', attempt: null })] }] : [];
+  }));
+  return ids.length;
 }
 
 /** No domain of the service is left, and nothing of them in hosted zones. */
@@ -63,8 +79,12 @@ export async function removeServiceDomains(deps: DeletionDeps, mailServiceId: st
 
 /** No body, captured mail, suppression or webhook is left; what happened to messages stays for its time. */
 export async function purgeServiceContent(deps: DeletionDeps, mailServiceId: string): Promise<void> {
-  await everyPage(deps, (tx) => purgeContentPage(tx, mailServiceId, page));
-  await inTransaction(deps.db, (tx) => purgeServiceRows(tx, mailServiceId));
+  let after: PageOfMessages | null = null;
+  await everyPage(deps, async (tx) => {
+    after = await purgeContentPage(tx, mailServiceId, after, page);
+    return after === null ? 0 : 1;
+  });
+  await everyPage(deps, (tx) => purgeRowsPage(tx, mailServiceId, page));
 }
 
 /** deleting → removed, and every deletion of it has succeeded. */

@@ -9,6 +9,7 @@ export { countServices } from './store/services';
 export { resumeFromPayment, resumeService, suspendForPayment, suspendService } from './suspension';
 export { createAcceptWriter } from './accept-writer';
 export { attemptMessages, type DeliveryDeps } from './delivery/attempt-messages';
+export { createRefusalAlert } from './delivery/refusals';
 export { createResultWriter } from './delivery/results';
 export { createSigningKeys } from './delivery/signing-keys';
 export { createPendingMail } from './pending';

@@ -20,8 +20,9 @@ const publicationWaitMs = 10_000;
 const publicationPollMs = 200;
 /** A result this young is the answer. */
 const freshMs = 10_000;
-/** How long the record of a key that was replaced stays on the list. */
+/** How long the record of a key that was replaced stays on the list at least. */
 const formerKeyMs = 7 * 86_400_000;
+const hourMs = 3_600_000;
 
 /**
  * A domain has been checked lately, and its row says what was found; unless it is pending, so have its open verifications ended. Null: it
@@ -98,7 +99,8 @@ async function apply(tx: Tx, deps: VerificationDeps, domain: DomainRow, { check,
 
 /** A key whose record has been seen signs; those that signed before leave the list in their time. */
 async function turnKeys(tx: Tx, deps: VerificationDeps, domain: DomainRow, { seen, now }: { seen: boolean; now: Date }): Promise<void> {
-  if (seen) await promoteKey(tx, domain.id, new Date(now.getTime() + formerKeyMs));
+  const listedMs = Math.max(formerKeyMs, deps.config.MAIL_MAX_AGE_HOURS * hourMs); // what it signed first, it signs as long as it is tried
+  if (seen) await promoteKey(tx, domain.id, new Date(now.getTime() + listedMs));
   const dropped = await dropFormerKeys(tx, domain.id, now);
   if (seen || dropped > 0) await placeRecords(tx, deps, domain);
 }

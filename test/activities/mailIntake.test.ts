@@ -1,11 +1,13 @@
 import { createConnection } from 'node:net';
 import { createInterface } from 'node:readline';
+import { connect as connectTls } from 'node:tls';
 import { withDatabase } from '../support/database';
 import { insertMailService, insertMessage } from '../support/mail-rows';
 import { createTenant } from '../support/tenant';
 import { silent } from '../support/accepted-work';
 import { systemClock } from '../../src/core/clock';
 import { acceptReport } from '../../src/mail/intake/accept';
+import { AddressLimits } from '../../src/mail/intake/address-limits';
 import { startIntakeListener, type IntakeListener } from '../../src/mail/intake/listener';
 import { feedDueReports } from '../../src/mail/intake/simulated';
 import { envelopeSender, holdfastId } from '../../src/mail/rules/proof';
@@ -70,6 +72,65 @@ test('by SMTP: takes nothing for addresses without a right MAC, nothing too big,
   expect(await deliver(verp(messageId), Buffer.from(bounce(messageId).toString().replace('\r\n\r\nThis', '\n\nThis')))).toEqual([250, 250, 250, 354, 550]);
   expect(await deliver(verp(messageId), Buffer.concat([bounce(messageId), Buffer.alloc(1_100_000, 'x\r\n')]))).toEqual([250, 250, 250, 354, 552]);
   expect([await statuses(messageId), await events(messageId)]).toEqual([['delivered'], []]);
+});
+
+test('by SMTP: STARTTLS is offered, and a report may come through it', async () => {
+  const [host = '', port = ''] = listener.address.split(':');
+  const plain = createConnection({ host, port: Number(port) });
+  const line = (text: string) => plain.write(`${text}\r\n`);
+  const heard: string[] = [];
+  for await (const reply of createInterface({ input: plain })) {
+    heard.push(reply);
+    if (reply.startsWith('220') && heard.length === 1) line('EHLO mx.y.test');
+    if (reply.startsWith('250 ')) line('STARTTLS');
+    if (reply.startsWith('220') && heard.length > 1) break;
+  }
+  expect(heard.some((reply) => /^250[- ]STARTTLS/.test(reply))).toBe(true);
+  plain.removeAllListeners('data');
+  const secure = connectTls({ socket: plain, rejectUnauthorized: false });
+  const codes: string[] = [];
+  secure.write('EHLO mx.y.test\r\n');
+  for await (const reply of createInterface({ input: secure })) {
+    codes.push(reply.slice(0, 4));
+    if (reply.startsWith('250 ')) break;
+  }
+  expect([codes.at(-1), secure.getProtocol(), secure.getPeerCertificate().subject.CN]).toEqual(['250 ', 'TLSv1.3', 'mx.holdfast.test']);
+  secure.destroy();
+});
+
+test('one address has so many connections and mails a minute, another its own; this machine has no bounds', () => {
+  let now = 0;
+  const limits = new AddressLimits({ connections: 2, mailsPerMinute: 3, exemptLoopback: true }, () => now);
+  const enter = (address: string, times: number) => Array.from({ length: times }, () => limits.entered(address));
+  expect([enter('192.0.2.1', 3), enter('2001:db8::1', 1), enter('2001:db8::2', 2), enter('127.0.0.1', 5)]).toEqual([[true, true, false], [true], [true, false], [true, true, true, true, true]]);
+  limits.left('192.0.2.1');
+  expect(enter('192.0.2.1', 2)).toEqual([true, false]);
+  const bring = (address: string, times: number) => Array.from({ length: times }, () => limits.mayBring(address));
+  expect([bring('192.0.2.1', 4), bring('::ffff:192.0.2.1', 1), bring('192.0.2.2', 1)]).toEqual([[true, true, true, false], [false], [true]]);
+  now += 60_000;
+  expect(bring('192.0.2.1', 1)).toEqual([true]);
+});
+
+test('by SMTP: an address that brings too much is asked to come later', async () => {
+  const strict = await startIntakeListener({ ...deps(), addressLimits: { connections: 1, mailsPerMinute: 1, exemptLoopback: false } });
+  const [host = '', port = ''] = strict.address.split(':');
+  const first = createConnection({ host, port: Number(port) });
+  await new Promise((resolve) => first.once('data', resolve));
+  const [second] = await new Promise<string[]>((resolve) => createConnection({ host, port: Number(port) }).once('data', (bytes: Buffer) => resolve([bytes.toString().slice(0, 3)])));
+  expect(second).toBe('421');
+  const said: string[] = [];
+  const left = ['MAIL FROM:<>', 'RSET', 'MAIL FROM:<>'];
+  first.write('EHLO mx.y.test\r\n');
+  for await (const reply of createInterface({ input: first })) {
+    if (reply.charAt(3) === '-') continue;
+    said.push(reply.slice(0, 3));
+    const next = left.shift();
+    if (next === undefined) break;
+    first.write(`${next}\r\n`);
+  }
+  first.destroy();
+  expect(said).toEqual(['250', '250', '250', '450']);
+  await strict.close();
 });
 
 test('by SMTP: 451 while the report cannot be stored', async () => {

@@ -176,6 +176,15 @@ test('rotateMailDkim: a second record; seen, its key signs and the old record is
   expect((await world.ask('GET', `/dns/zones/${zone.id}/records?managed=true`)).body.records).toHaveLength(4);
 });
 
+test('the zone deleted, the domain is hosted nowhere and none of its records is published', async () => {
+  const zone = await world.zone('coming.test');
+  const domain = await add('coming.test');
+  expect([domain.hostedZoneId, domain.records.every(({ published }) => published)]).toEqual([zone.id, true]);
+  expect((await world.ask('DELETE', `/dns/zones/${zone.id}`)).status).toBe(200);
+  const gone = await shown('coming.test');
+  expect([gone.hostedZoneId, gone.records.some(({ published }) => published)]).toEqual([null, false]);
+});
+
 test('deleteMailDomain by name: gone with its records, and again 404', async () => {
   const zone = await world.zone('ended.test');
   const domain = await add('ended.test');

@@ -2,9 +2,17 @@ import { inTransaction } from '../../src/db/transaction';
 import { eventReconcileRule, messageReconcileRule } from '../../src/mail/message-reconcile';
 import { evaluateReputation } from '../../src/mail/reputation';
 import { purgeExpiredMail } from '../../src/mail/retention';
+import { createRefusalAlert } from '../../src/mail/delivery/refusals';
+import { cancelServiceMessages, purgeServiceContent } from '../../src/mail/service';
+import { keepCapture, planReport } from '../../src/mail/store/captures';
 import { claimWaiting, markDispatched } from '../../src/mail/store/dispatch';
+import { claimDeliveries } from '../../src/mail/store/webhook-deliveries';
 import { withDatabase } from '../support/database';
-import { acceptMessage, attempt, createMailTenant, deliveryDeps, messageOf, ScriptedTransport } from '../support/mail-delivery';
+import { platformOf } from '../../src/dns/rules/platform';
+import { testConfig } from '../support/postgres-api';
+import { createMetrics } from '../../src/core/metrics';
+import { silent } from '../support/accepted-work';
+import { acceptMessage, attempt, createMailTenant, deliveryDeps, eventsOf, messageOf, recipientsOf, ScriptedTransport } from '../support/mail-delivery';
 import { createTenant } from '../support/tenant';
 
 const test_ = withDatabase();
@@ -60,4 +68,75 @@ test('waiting messages are taken in turns between services, by one relay each', 
   const ids = taken.flat().map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids).toEqual(expect.arrayContaining(few));
+});
+
+const steps = () => ({ db: db(), dnsPlatform: platformOf(testConfig(test_.url)) });
+
+test('a service that goes: its waiting mail is cancelled and told so, its webhooks hear nothing more, and page by page nothing of it is left', async () => {
+  const own = await tenant();
+  const sql = (text: string, ...values: unknown[]) => db().pool.query(text, values);
+  await sql(`insert into mail_webhook (id, mail_service_id, url, events, secret) values ($1, $1, 'https://x.test', '{message.cancelled,message.delivered}', 'x')`, own.serviceId);
+  const ids = await Promise.all(Array.from({ length: 3 }, () => acceptMessage(db(), own, { to: ['a@y.org', 'b@y.org'] })));
+  const [first = '', second = ''] = ids;
+  await attempt(deliveryDeps(db(), new ScriptedTransport()), [second]);
+  await sql(`update mail_recipient set status = 'sending', lease_until = now() + interval '1 minute', next_attempt_at = null where message_id = $1 and position = 0`, first);
+  await sql(`update mail_service set status = 'deleting', deleted_at = now() where id = $1`, own.serviceId);
+  expect(await inTransaction(db(), (tx) => claimDeliveries(tx, { limit: 10, perWebhook: 5, leaseSeconds: 60 }))).toEqual([]);
+  for (let run = 0; run < 2; run++) await cancelServiceMessages(steps(), own.serviceId);
+  expect((await recipientsOf(db(), first)).map(({ status, status_reason: reason }) => [status, reason])).toEqual([['sending', null], ['cancelled', 'service_deleted']]);
+  expect((await eventsOf(db(), first)).map(({ type, source }) => [type, source])).toEqual([['cancelled', 'api']]);
+  expect(await messageOf(db(), second)).toMatchObject({ status: 'delivered', cancel_requested_at: null });
+  expect(await messageOf(db(), ids[2] ?? '')).toMatchObject({ status: 'cancelled', status_reason: 'service_deleted', counts: { cancelled: 2 }, settled_at: expect.any(Date) });
+  expect((await sql('select type from mail_webhook_delivery where webhook_id = $1', own.serviceId)).rows).toEqual([{ type: 'message.delivered' }, { type: 'message.delivered' }]);
+  await keepCapture(db(), Buffer.from('x'), { messageId: first, recipientId: 'rcp_x', envelopeFrom: 'b@x.test', recipient: 'a@y.org', attempt: 1 }, true);
+  await planReport(db(), { messageId: first, recipientId: 'rcp_x', kind: 'dsn', envelopeTo: 'b@x.test', mime: Buffer.from('x'), delaySeconds: 60 });
+  for (let run = 0; run < 2; run++) await purgeServiceContent(steps(), own.serviceId);
+  const left = await sql(`select (select count(*) from mail_content where message_id = any($1)) + (select count(*) from mail_capture where message_id = any($1)) + (select count(*) from mail_capture_report where message_id = any($1))
+    + (select count(*) from mail_webhook where mail_service_id = $2) + (select count(*) from mail_suppression where mail_service_id = $2) + (select count(*) from mail_message where id = any($1) and content_purged_at is null) as n`, ids, own.serviceId);
+  expect(left.rows).toEqual([{ n: '0' }]);
+});
+
+test('reports of captured mail and old deliveries are gone after their time, those that are due are not', async () => {
+  const own = await tenant();
+  const id = await acceptMessage(db(), own);
+  for (const [recipientId, age] of [['old', '8 days'], ['new', '1 day']]) {
+    await planReport(db(), { messageId: id, recipientId: `${recipientId}-${id}`, kind: 'arf', envelopeTo: 'b@x.test', mime: Buffer.from('x'), delaySeconds: 0 });
+    await db().pool.query(`update mail_capture_report set due_at = now() - $2::interval where recipient_id = $1`, [`${recipientId}-${id}`, age]);
+  }
+  await purgeExpiredMail({ db: db(), config: { MAIL_CONTENT_RETENTION_DAYS: 30 } });
+  expect((await db().pool.query('select recipient_id from mail_capture_report where message_id = $1', [id])).rows).toEqual([{ recipient_id: `new-${id}` }]);
+});
+
+test('months of events that nobody keeps are dropped, and partitions for the months to come exist', async () => {
+  await db().pool.query(`select ensure_mail_partitions(now() - interval '15 months', now() - interval '14 months')`);
+  const months = async () => (await db().pool.query(`select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'mail_event'::regclass and c.relname ~ '_\\d{4}_\\d{2}$'`)).rows.length;
+  const before = await months();
+  await purgeExpiredMail({ db: db(), config: { MAIL_CONTENT_RETENTION_DAYS: 30 } });
+  expect(before - await months()).toBe(2);
+  const { rows } = await db().pool.query(`select to_regclass('mail_event_' || to_char(now() at time zone 'UTC' + interval '2 months', 'YYYY_MM')) is not null as there`);
+  expect(rows).toEqual([{ there: true }]);
+});
+
+test('a message whose signing key is gone is not sent unsigned', async () => {
+  const own = await tenant();
+  const id = await acceptMessage(db(), own);
+  await db().pool.query(`update mail_message set selector = 'hfgone' where id = $1`, [id]);
+  const transport = new ScriptedTransport();
+  await attempt(deliveryDeps(db(), transport), [id]);
+  expect(transport.jobs).toEqual([]);
+  expect(await recipientsOf(db(), id)).toMatchObject([{ status: 'deferred', diagnostic: 'the key that signs this message is gone' }]);
+});
+
+test('a provider that refuses us is counted each time and told of once a minute', async () => {
+  const said: object[] = [];
+  const metrics = createMetrics('test');
+  let now = 0;
+  const alert = createRefusalAlert({ log: Object.assign(Object.create(silent), { error: (facts: object) => said.push(facts) }), metrics }, () => now);
+  const own = await tenant();
+  const deps = deliveryDeps(db(), new ScriptedTransport('sent', () => ({ outcome: 'deferred', code: 401, operatorFault: true })), { alertRefusal: alert });
+  await attempt(deps, [await acceptMessage(db(), own, { to: ['a@y.org', 'b@y.org'] })]);
+  now = 60_000;
+  await attempt(deps, [await acceptMessage(db(), own)]);
+  expect(said).toMatchObject([{ alert: 'transportRefusesUs', transport: 'capture', code: 401 }, { alert: 'transportRefusesUs' }]);
+  expect(await metrics.registry.getSingleMetricAsString('mail_transport_refusals')).toMatch(/transport="capture"[^\n]*\} 3/);
 });

@@ -41,6 +41,26 @@ test('what an operator suspended is not resumed by a payment, and comes back by 
   expect(await resumeByOperator(api.deps, 'mls_nobody')).toBe(false);
 });
 
+test('reasons of a suspension stand side by side: each is lifted by who set it, and the operator lifts all', async () => {
+  const pay = (work: typeof suspendForPayment) => inTransaction(api.deps.db, (tx) => work(tx, tenant.orgId));
+  await pay(suspendForPayment);
+  expect(await suspendByOperator(api.deps, serviceId)).toBe(true);
+  expect(await shown()).toEqual(['suspended', 'payment']);
+  await pay(resumeFromPayment);
+  expect(await shown()).toEqual(['suspended', 'admin']);
+  await pay(suspendForPayment);
+  expect(await resumeByOperator(api.deps, serviceId)).toBe(true);
+  expect(await shown()).toEqual(['active', null]);
+  expect(await query('select type from mail_event where mail_service_id = $1 order by received_at, id', serviceId)).toEqual([{ type: 'service.suspended' }, { type: 'service.resumed' }]);
+  expect(await query('select reputation_since is not null as anew from mail_service where id = $1', serviceId)).toEqual([{ anew: true }]);
+});
+
+test('paid again, a service is judged by the same mail as before', async () => {
+  await inTransaction(api.deps.db, (tx) => suspendForPayment(tx, tenant.orgId));
+  await inTransaction(api.deps.db, (tx) => resumeFromPayment(tx, tenant.orgId));
+  expect(await query('select reputation_since from mail_service where id = $1', serviceId)).toEqual([{ reputation_since: null }]);
+});
+
 test('a suspended service can be deleted, and a suspended domain is no sender until it is verified anew', async () => {
   const { domain } = await ask('POST', `/mail/services/${serviceId}/domains`, { domain: 'halted.test' });
   await query(`update mail_domain set status = 'verified' where id = $1`, domain.id);

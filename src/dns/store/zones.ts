@@ -125,6 +125,12 @@ export async function liveZoneIds(db: Db, projectId: string): Promise<Id<'zone'>
   return found.map(({ id }) => id);
 }
 
+/** Which of these zones there are: those that are deleted may come back for a while. */
+export async function knownZoneIds(db: Db, zoneIds: readonly string[]): Promise<Set<string>> {
+  if (zoneIds.length === 0) return new Set();
+  return new Set((await rows<{ id: string }>(db, 'select id from dns_zone where id = any($1::text[]) and deleted_at is null', zoneIds)).map(({ id }) => id));
+}
+
 /** The project's names and proof for a domain, made at its first claim and the same ever after. */
 export async function ensureAssignment(tx: Tx, assignment: { projectId: string; domain: string; token: string; verifyToken: string }): Promise<{ token: string }> {
   const [row] = await rows<{ token: string }>(tx, `insert into dns_nameserver_assignment (project_id, domain, token, verify_token) values ($1, $2, $3, $4)

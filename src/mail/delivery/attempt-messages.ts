@@ -7,6 +7,7 @@ import type { MailTransport, MailTransports, TransportResult } from '../ports';
 import { keepDerivedText, readProgress, readStoredMessages, type MessageProgress, type StoredMessage } from '../store/claim';
 import { renewLeases } from '../store/recipients';
 import { claimDue, giveBack, leaseSeconds, type Claimed } from './claim';
+import type { Refusal } from './refusals';
 import type { ResultWriter } from './results';
 
 export interface DeliveryDeps {
@@ -17,6 +18,8 @@ export interface DeliveryDeps {
   readonly signingKey: (domainId: string, selector: string) => Promise<DkimKey | null>;
   readonly mailTransports: MailTransports;
   readonly resultWriter: ResultWriter;
+  /** The provider refuses us, not the mail: operators are told. */
+  readonly alertRefusal: (refusal: Refusal) => void;
   /** Attempts that are being made in this process. */
   readonly attempts: { running: number };
 }
@@ -48,9 +51,12 @@ export async function attemptMessages(deps: DeliveryDeps, run: AttemptRun): Prom
   return readProgress(deps.db.prisma, run.messageIds);
 }
 
+/** The bytes of each message, or why there are none. */
+type Building = Map<string, Promise<ComposedMail | string>>;
+
 /** Claims more whenever half of the room is free, so that a few slow servers do not hold up the others. */
 async function attemptAll(deps: DeliveryDeps, run: AttemptRun, held: Map<string, Claimed>): Promise<void> {
-  const building = new Map<string, Promise<ComposedMail | null>>();
+  const building: Building = new Map();
   const running = new Set<Promise<void>>();
   const failures: unknown[] = [];
   let waiting: Claimed[] = [];
@@ -84,22 +90,23 @@ async function attemptAll(deps: DeliveryDeps, run: AttemptRun, held: Map<string,
 }
 
 /** The bytes of every message are made once, whatever the number of its recipients here. */
-async function compose(deps: DeliveryDeps, claimed: readonly Claimed[], building: Map<string, Promise<ComposedMail | null>>): Promise<void> {
+async function compose(deps: DeliveryDeps, claimed: readonly Claimed[], building: Building): Promise<void> {
   const fresh = [...new Set(claimed.map(({ message }) => message.id))].filter((id) => !building.has(id));
   if (fresh.length === 0) return;
   const stored = new Map((await readStoredMessages(deps.db.prisma, fresh)).map((message) => [message.id, message]));
   for (const id of fresh) {
     const message = stored.get(id);
-    const built = message ? build(deps, message) : Promise.resolve(null);
+    const built = message ? build(deps, message) : Promise.resolve('the body of this message is gone');
     built.catch(() => undefined);
     building.set(id, built);
   }
 }
 
 /** The same bytes in every attempt: all they are made from is in the row. */
-export async function build(deps: Pick<DeliveryDeps, 'db' | 'config' | 'signingKey'>, message: StoredMessage): Promise<ComposedMail> {
+export async function build(deps: Pick<DeliveryDeps, 'db' | 'config' | 'signingKey'>, message: StoredMessage): Promise<ComposedMail | string> {
   const { from, to, cc, replyTo } = message.parties;
   const dkim = message.selector === null ? null : await deps.signingKey(message.domainId, message.selector);
+  if (message.selector !== null && dkim === null) return 'the key that signs this message is gone';
   const composed = await composeMail({
     messageId: message.id, from, to, cc, replyTo, subject: message.subject, text: message.text ?? message.derivedText, html: message.html, date: message.createdAt,
   }, { secret: deps.config.MAIL_VERP_SECRET, dkim });
@@ -107,17 +114,17 @@ export async function build(deps: Pick<DeliveryDeps, 'db' | 'config' | 'signingK
   return composed;
 }
 
-async function attemptOne(deps: DeliveryDeps, run: AttemptRun, claimed: Claimed, building: ReadonlyMap<string, Promise<ComposedMail | null>>): Promise<void> {
+async function attemptOne(deps: DeliveryDeps, run: AttemptRun, claimed: Claimed, building: Building): Promise<void> {
   const { message } = claimed;
   const transport = message.mode === 'test' ? deps.mailTransports.test : deps.mailTransports.live;
   deps.attempts.running += 1;
   const result = await (async () => {
-    const mail = await building.get(message.id);
-    return mail ? send(deps, run, { claimed, mail, transport }) : unsendable('the body of this message is gone');
+    const mail = await building.get(message.id) ?? 'the message was not built';
+    return typeof mail === 'string' ? unsendable(mail) : send(deps, run, { claimed, mail, transport });
   })().finally(() => {
     deps.attempts.running -= 1;
   });
-  if (result.operatorFault) deps.log.error({ alert: 'transportRefusesUs', transport: transport.name, messageId: message.id }, 'an operator should look at this: the mail provider refuses our credentials');
+  if (result.operatorFault) deps.alertRefusal({ transport: transport.name, messageId: message.id, code: result.code ?? null });
   await deps.resultWriter.write({ claimed, result, transport });
 }
 

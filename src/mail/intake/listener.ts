@@ -1,5 +1,8 @@
+import type { SMTPServerOptions } from 'smtp-server';
 import type { Config } from '../../config';
+import { createAuthority, issueLeaf } from '../../core/certificates';
 import type { Log } from '../../core/log';
+import { AddressLimits, addressLimitsDefault, type AddressLimitOptions } from './address-limits';
 import { acceptReport, isReportAddress, type IntakeDeps } from './accept';
 
 export interface IntakeListener {
@@ -9,7 +12,10 @@ export interface IntakeListener {
   close(): Promise<void>;
 }
 
-type ListenerDeps = IntakeDeps & { readonly log: Log; readonly config: IntakeDeps['config'] & Pick<Config, 'MAIL_INBOUND_HOST' | 'MAIL_INBOUND_PORT' | 'MAIL_HELO_NAME'> };
+type ListenerDeps = IntakeDeps & {
+  readonly log: Log; readonly config: IntakeDeps['config'] & Pick<Config, 'MAIL_INBOUND_HOST' | 'MAIL_INBOUND_PORT' | 'MAIL_HELO_NAME'>;
+  readonly addressLimits?: AddressLimitOptions;
+};
 
 const bytesMax = 1024 * 1024;
 const recipientsMax = 10;
@@ -20,9 +26,45 @@ const idleMs = 60_000;
 export async function startIntakeListener(deps: ListenerDeps): Promise<IntakeListener> {
   const { SMTPServer } = await import('smtp-server');
   const { MAIL_INBOUND_HOST: host, MAIL_INBOUND_PORT: port, MAIL_HELO_NAME: name } = deps.config;
+  // For STARTTLS: servers that bring reports encrypt without asking who signed the certificate (RFC 7435).
+  const { key, certificate } = issueLeaf(createAuthority('Holdfast report intake'), { dnsNames: [name], ipAddresses: [] });
   const server = new SMTPServer({
-    name, banner: 'Holdfast report intake', size: bytesMax, maxClients: clientsMax, socketTimeout: idleMs, closeTimeout: 5_000, disabledCommands: ['AUTH', 'STARTTLS'],
-    disableReverseLookup: true, logger: false,
+    name, banner: 'Holdfast report intake', size: bytesMax, maxClients: clientsMax, socketTimeout: idleMs, closeTimeout: 5_000, disabledCommands: ['AUTH'],
+    key, cert: certificate, disableReverseLookup: true, logger: false, ...boundsOf(deps), ...takingOf(deps),
+  });
+  server.on('error', (error) => deps.log.debug({ err: error }, 'a conversation of the report intake broke'));
+  await new Promise<void>((done, fail) => {
+    server.server.once('error', fail);
+    server.listen(port, host, done);
+  });
+  const bound = server.server.address();
+  return {
+    address: `${host.includes(':') ? `[${host}]` : host}:${typeof bound === 'object' && bound ? bound.port : port}`,
+    close: () => new Promise((done) => server.close(done)),
+  };
+}
+
+/** What one address may do at once and in a minute. */
+function boundsOf({ addressLimits = addressLimitsDefault }: ListenerDeps): Pick<SMTPServerOptions, 'onConnect' | 'onClose' | 'onMailFrom'> {
+  const limits = new AddressLimits(addressLimits);
+  const refused = new Set<string>();
+  return {
+    onConnect({ id, remoteAddress }, done) {
+      if (limits.entered(remoteAddress)) return done();
+      refused.add(id);
+      done(refusal(421, '4.7.0 Too many connections from your address'));
+    },
+    onClose({ id, remoteAddress }) {
+      if (!refused.delete(id)) limits.left(remoteAddress);
+    },
+    onMailFrom(_address, { remoteAddress }, done) {
+      done(limits.mayBring(remoteAddress) ? null : refusal(450, '4.7.0 Too many reports from your address, try again in a minute'));
+    },
+  };
+}
+
+function takingOf(deps: ListenerDeps): Pick<SMTPServerOptions, 'onRcptTo' | 'onData'> {
+  return {
     onRcptTo({ address }, { envelope }, done) {
       if (!isReportAddress(deps, address)) return done(refusal(550, '5.1.1 No such address here'));
       done(envelope.rcptTo.length >= recipientsMax ? refusal(452, '4.5.3 Too many recipients') : null);
@@ -37,16 +79,6 @@ export async function startIntakeListener(deps: ListenerDeps): Promise<IntakeLis
         void take(deps, envelope.rcptTo.map(({ address }) => address), Buffer.concat(chunks)).then((answer) => done(answer));
       });
     },
-  });
-  server.on('error', (error) => deps.log.debug({ err: error }, 'a conversation of the report intake broke'));
-  await new Promise<void>((done, fail) => {
-    server.server.once('error', fail);
-    server.listen(port, host, done);
-  });
-  const bound = server.server.address();
-  return {
-    address: `${host.includes(':') ? `[${host}]` : host}:${typeof bound === 'object' && bound ? bound.port : port}`,
-    close: () => new Promise((done) => server.close(done)),
   };
 }
 

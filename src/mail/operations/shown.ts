@@ -1,6 +1,7 @@
 import type { Db } from '../../db/client';
 import type { MailDeps } from '../deps';
 import type { DomainView, ServiceView } from '../schemas';
+import { hostingZones } from '../publication';
 import { factsOf } from '../services';
 import { readDomainRecords } from '../store/domain-records';
 import type { DomainRow } from '../store/domains';
@@ -22,12 +23,18 @@ export async function showService(deps: Pick<MailDeps, 'config' | 'clock'>, db: 
   return shown;
 }
 
-/** Domains with their records. */
+/** Domains with their records. Where the hosted zone is deleted there is none, and nothing is published. */
 export async function showDomains(db: Db, rows: readonly DomainRow[]): Promise<DomainView[]> {
   const records = await readDomainRecords(db, rows.map(({ id }) => id));
-  return rows.map((row) => viewDomain(row, records));
+  const zones = await hostingZones(db, rows);
+  return rows.map((row) => {
+    const hosted = row.hostedZoneId !== null && zones.has(row.hostedZoneId);
+    return hosted ? viewDomain(row, records) : viewDomain({ ...row, hostedZoneId: null }, records.map((record) => ({ ...record, published: false })));
+  });
 }
 
 export async function showDomain(db: Db, row: DomainRow): Promise<DomainView> {
-  return viewDomain(row, await readDomainRecords(db, [row.id]));
+  const [shown] = await showDomains(db, [row]);
+  if (!shown) throw new Error('unreachable: one row is shown as one domain');
+  return shown;
 }

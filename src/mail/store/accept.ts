@@ -1,4 +1,5 @@
 import { prepared, rows, type Database, type Db } from '../../db/client';
+import { shareReads } from '../../db/shared-reads';
 import type { Tx } from '../../db/transaction';
 import type { RecipientKind } from '../schemas/send';
 import { warningShare } from './quota';
@@ -96,9 +97,20 @@ const groundsStatement = `
     left join mail_usage u on u.mail_service_id = $1 and u.period_start <= now() and now() < u.period_end`;
 
 /** What a send is judged by, in one statement: the sender's domain when it may send, and the use of the running period when that is open. */
-export async function readGrounds(db: Database, serviceId: string, senderDomain: string): Promise<Grounds> {
-  const [row] = await prepared<Grounds>(db, groundsStatement, [serviceId, senderDomain]);
-  return row ?? { domainId: null, used: null, ceiling: null, ceilingReason: null, periodEnd: null };
+export function readGrounds(db: Database, serviceId: string, senderDomain: string): Promise<Grounds> {
+  const known = groundsReaders.get(db) ?? groundsReader(db);
+  groundsReaders.set(db, known);
+  return known([serviceId, senderDomain]);
+}
+
+type GroundsReader = (about: readonly [serviceId: string, senderDomain: string]) => Promise<Grounds>;
+const groundsReaders = new WeakMap<Database, GroundsReader>();
+
+function groundsReader(db: Database): GroundsReader {
+  return shareReads((about) => about.join(' '), async (about) => {
+    const [row] = await prepared<Grounds>(db, groundsStatement, [...about]);
+    return row ?? { domainId: null, used: null, ceiling: null, ceilingReason: null, periodEnd: null };
+  });
 }
 
 /** The answer a key was given before, with the fingerprint of what was asked then; null for a new key. */

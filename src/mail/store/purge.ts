@@ -1,47 +1,35 @@
 import { execute, rows, type Db } from '../../db/client';
 import type { Tx } from '../../db/transaction';
 
-/**
- * Unsettled messages of a service that goes are cancelled, as far as no attempt is running: that one's result still counts, and a
- * deferral becomes a cancellation. How many messages; none left: 0.
- */
-export async function cancelMessagesPage(tx: Tx, serviceId: string, limit: number): Promise<number> {
-  const page = await rows<{ id: string }>(tx, `update mail_message set cancel_requested_at = now(), updated_at = now() where id in (
-      select id from mail_message where mail_service_id = $1 and settled_at is null and cancel_requested_at is null order by created_at, id limit $2::int for update skip locked)
-    returning id`, serviceId, limit);
+/** Marks up to `limit` unsettled messages of a service to be cancelled and answers them; none left: none. */
+export async function takeUnsettled(tx: Tx, serviceId: string, limit: number): Promise<string[]> {
+  const page = await rows<{ id: string }>(tx, `
+    with page as materialized (select id from mail_message where mail_service_id = $1 and settled_at is null and cancel_requested_at is null order by created_at, id limit $2::int),
+    locked as materialized (select m.id from mail_message m where m.id in (select id from page) order by m.id for no key update)
+    update mail_message set cancel_requested_at = now(), updated_at = now() where id in (select id from locked) returning id`, serviceId, limit);
+  return page.map(({ id }) => id);
+}
+
+export type PageOfMessages = { createdAt: Date; id: string };
+
+/** The bodies and captures of the next `limit` messages of a service are gone; answers the last of them, null when there was none. */
+export async function purgeContentPage(tx: Tx, serviceId: string, after: PageOfMessages | null, limit: number): Promise<PageOfMessages | null> {
+  const page = await rows<PageOfMessages>(tx, `select id, created_at as "createdAt" from mail_message where mail_service_id = $1
+    and ($2::timestamptz is null or (created_at, id) > ($2::timestamptz, $3::text)) order by created_at, id limit $4::int`, serviceId, after?.createdAt ?? null, after?.id ?? null, limit);
   const ids = page.map(({ id }) => id);
-  if (ids.length === 0) return 0;
-  await execute(tx, `update mail_recipient set status = 'cancelled', status_reason = 'service_deleted', next_attempt_at = null, updated_at = now()
-    where message_id = any($1::text[]) and (status = 'queued' or (status = 'deferred' and retry_owner = 'us'))`, ids);
-  await execute(tx, recount, ids);
-  return ids.length;
+  if (ids.length === 0) return null;
+  for (const table of ['mail_content', 'mail_capture', 'mail_capture_report']) await execute(tx, `delete from ${table} where message_id = any($1::text[])`, ids);
+  await execute(tx, 'update mail_message set content_purged_at = now() where id = any($1::text[]) and content_purged_at is null', ids);
+  return page.at(-1) ?? null;
 }
 
-/** Counts, status and settlement of messages follow their recipients (contract mail.md §2.1). */
-const recount = `
-  update mail_message m set counts = r.counts, status = r.status, status_reason = r.reason, settled_at = case when r.open = 0 then coalesce(m.settled_at, now()) end
-  from (
-    select message_id, (array_agg(status order by array_position(array['complained', 'bounced', 'failed', 'deferred', 'sending', 'queued', 'sent', 'delivered', 'suppressed', 'cancelled'], status)))[1] as status,
-      (array_agg(status_reason order by array_position(array['complained', 'bounced', 'failed', 'deferred', 'sending', 'queued', 'sent', 'delivered', 'suppressed', 'cancelled'], status)))[1] as reason,
-      sum(open)::int as open, jsonb_object_agg(status, n) as counts
-    from (
-      select message_id, status, min(status_reason) as status_reason, count(*) as n,
-        count(*) filter (where status in ('queued', 'sending') or (status = 'deferred' and retry_owner = 'us')) as open
-      from mail_recipient where message_id = any($1::text[]) group by message_id, status) s group by message_id) r
-  where m.id = r.message_id`;
+const rowsOfService = [['mail_webhook_delivery', 'webhook_id, event_id'], ['mail_webhook', 'id'], ['mail_suppression', 'id']] as const;
 
-/** Bodies and captured mail of a page of messages are gone; how many rows; none left: 0. */
-export async function purgeContentPage(tx: Tx, serviceId: string, limit: number): Promise<number> {
-  const bodies = await execute(tx, `delete from mail_content where message_id in (
-    select c.message_id from mail_message m join mail_content c on c.message_id = m.id where m.mail_service_id = $1 limit $2::int)`, serviceId, limit);
-  const captured = await execute(tx, 'delete from mail_capture where message_id in (select message_id from mail_capture where mail_service_id = $1 limit $2::int)', serviceId, limit);
-  return bodies + captured;
-}
-
-/** Webhooks with their deliveries, and suppressions. */
-export async function purgeServiceRows(db: Db, serviceId: string): Promise<void> {
-  await execute(db, 'update mail_message set content_purged_at = now() where mail_service_id = $1 and content_purged_at is null', serviceId);
-  await execute(db, 'delete from mail_capture_report r using mail_message m where m.id = r.message_id and m.mail_service_id = $1', serviceId);
-  await execute(db, 'delete from mail_webhook where mail_service_id = $1', serviceId);
-  await execute(db, 'delete from mail_suppression where mail_service_id = $1', serviceId);
+/** Up to `limit` deliveries, webhooks or suppressions of a service are gone, in this order; how many; none left: 0. */
+export async function purgeRowsPage(db: Db, serviceId: string, limit: number): Promise<number> {
+  for (const [table, key] of rowsOfService) {
+    const count = await execute(db, `delete from ${table} where (${key}) in (select ${key} from ${table} where mail_service_id = $1 limit $2::int)`, serviceId, limit);
+    if (count > 0) return count;
+  }
+  return 0;
 }

@@ -7,7 +7,7 @@ type Purge = (db: Db, limit: number) => Promise<number>;
 const ages = [
   ['mail_webhook_delivery', 'webhook_id, event_id', 'created_at', '30 days'], ['mail_provider_event', 'provider, provider_event_id, recipient', 'received_at', '30 days'],
   ['mail_provider_token', 'provider, token', 'received_at', '30 days'], ['mail_unmatched_event', 'provider, provider_event_id, recipient', 'received_at', '72 hours'],
-  ['mail_capture', 'message_id', 'captured_at', '7 days'],
+  ['mail_capture', 'message_id', 'captured_at', '7 days'], ['mail_capture_report', 'id', 'due_at', '7 days'],
 ] as const;
 
 export function purgeSteps(contentDays: number): readonly Purge[] {

@@ -74,19 +74,35 @@ export async function setPlan(tx: Tx, serviceId: string, { plan, sendsPerSecond 
   await execute(tx, 'update mail_service set plan = $2, sends_per_second = $3::int, updated_at = now() where id = $1', serviceId, plan, sendsPerSecond);
 }
 
+/** The reason holds the service back; false when it did already, or the service is going. */
+export async function addSuspension(tx: Tx, serviceId: string, reason: SuspendedReason): Promise<boolean> {
+  return await execute(tx, `insert into mail_service_suspension (mail_service_id, reason)
+    select id, $2 from mail_service where id = $1 and status in ('active', 'suspended') and suspended_reason is distinct from $2 on conflict do nothing`, serviceId, reason) === 1;
+}
+
 /** active → suspended; false when it was not active. */
 export async function setSuspended(tx: Tx, serviceId: string, reason: SuspendedReason): Promise<boolean> {
   return await execute(tx, `update mail_service set status = 'suspended', suspended_reason = $2, suspended_at = now(), updated_at = now() where id = $1 and status = 'active'`, serviceId, reason) === 1;
 }
 
-/** suspended for this reason → active; any reason when null. Mail from before is held against nobody any more. False when it was not. */
-export async function setResumed(tx: Tx, serviceId: string, reason: SuspendedReason | null): Promise<boolean> {
-  return await execute(tx, `update mail_service set status = 'active', suspended_reason = null, suspended_at = null, reputation_since = now(), updated_at = now()
-    where id = $1 and status = 'suspended' and ($2::text is null or suspended_reason = $2)`, serviceId, reason) === 1;
+/**
+ * The reason (null: every one) holds the service back no more: suspended → active, or it is shown as suspended for the oldest of the
+ * others. A lifted judgement on reputation begins anew. Answers its status; null when nothing that is shown has changed.
+ */
+export async function liftSuspension(tx: Tx, serviceId: string, reason: SuspendedReason | null): Promise<'active' | 'suspended' | null> {
+  const [row] = await rows<{ status: 'active' | 'suspended' }>(tx, `
+    with lifted as (delete from mail_service_suspension where mail_service_id = $1 and ($2::text is null or reason = $2)),
+    other as (select reason from mail_service_suspension where mail_service_id = $1 and reason <> $2 order by created_at, reason limit 1)
+    update mail_service s set status = case when o.reason is null then 'active' else 'suspended' end, suspended_reason = o.reason, updated_at = now(),
+      suspended_at = case when o.reason is not null then s.suspended_at end, reputation_since = case when coalesce($2, 'reputation') = 'reputation' then now() else s.reputation_since end
+    from (select 1) one left join other o on true
+    where s.id = $1 and s.status = 'suspended' and ($2::text is null or s.suspended_reason = $2) returning s.status`, serviceId, reason);
+  return row?.status ?? null;
 }
 
 /** active, suspended → deleting; false when it was neither. */
 export async function setDeleting(tx: Tx, serviceId: string): Promise<boolean> {
+  await execute(tx, 'delete from mail_service_suspension where mail_service_id = $1', serviceId);
   return await execute(tx, `update mail_service set status = 'deleting', suspended_reason = null, suspended_at = null, deleted_at = now(), updated_at = now()
     where id = $1 and status in ('active', 'suspended')`, serviceId) === 1;
 }

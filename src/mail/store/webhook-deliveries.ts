@@ -23,6 +23,7 @@ export async function insertDeliveries(tx: Db, deliveries: readonly NewDelivery[
       insert into mail_webhook_delivery (webhook_id, event_id, mail_service_id, type, message_id, body)
       select w.id, e.event_id, e.mail_service_id, e.type, e.message_id, e.body from event e
       join mail_webhook w on w.mail_service_id = e.mail_service_id and w.status = 'active' and e.type = any(w.events)
+        join mail_service s on s.id = w.mail_service_id and s.deleted_at is null
       on conflict do nothing returning 1)
     select pg_notify('mail_webhook', '') where exists (select from made)`,
   deliveries.map((d) => d.eventId), deliveries.map((d) => d.type), deliveries.map((d) => d.mailServiceId), deliveries.map((d) => d.messageId), deliveries.map((d) => d.body));
@@ -59,14 +60,14 @@ export type ClaimedDelivery = {
 };
 
 /**
- * Up to `limit` due deliveries of active webhooks, at most `perWebhook` in flight at one of them, for `leaseSeconds`
+ * Up to `limit` due deliveries of active webhooks of living services, at most `perWebhook` in flight at one of them, for `leaseSeconds`
  * nobody else's. Each webhook has its turn: the oldest due of every webhook come before the second of any.
  */
 export function claimDeliveries(tx: Db, { limit, perWebhook, leaseSeconds }: { limit: number; perWebhook: number; leaseSeconds: number }): Promise<ClaimedDelivery[]> {
   return rows<ClaimedDelivery>(tx, `with hook as materialized (
       select w.id, w.url, w.secret, case when w.former_until > now() then w.former_secret end as former_secret,
         $2::int - (select count(*)::int from mail_webhook_delivery f where f.webhook_id = w.id and f.state = 'pending' and f.lease_until > now()) as room
-      from mail_webhook w where w.status = 'active' and exists (
+      from mail_webhook w join mail_service s on s.id = w.mail_service_id and s.deleted_at is null where w.status = 'active' and exists (
         select from mail_webhook_delivery q where q.webhook_id = w.id and q.state = 'pending' and q.next_attempt_at <= now() and (q.lease_until is null or q.lease_until <= now()))
       order by w.id for update of w skip locked),
     due as (
@@ -84,7 +85,8 @@ export function claimDeliveries(tx: Db, { limit, perWebhook, leaseSeconds }: { l
 /** Milliseconds until a delivery of an active webhook is due and free; null when none waits. */
 export async function nextDeliveryInMs(db: Db): Promise<number | null> {
   const [row] = await rows<{ ms: number | null }>(db, `select extract(epoch from min(greatest(d.next_attempt_at, coalesce(d.lease_until, d.next_attempt_at))) - now())::float8 * 1000 as ms
-    from mail_webhook_delivery d join mail_webhook w on w.id = d.webhook_id and w.status = 'active' where d.state = 'pending'`);
+    from mail_webhook_delivery d join mail_webhook w on w.id = d.webhook_id and w.status = 'active'
+      join mail_service s on s.id = w.mail_service_id and s.deleted_at is null where d.state = 'pending'`);
   return row?.ms ?? null;
 }
 
