@@ -1,6 +1,6 @@
 import type { Db } from '../db/client';
 import { proxyRoutes, type ProxyRoute } from './rules/proxy-routes';
-import { findRoutedDomain, listHeldBelow, readRouteRecords } from './store/routes';
+import { findRoutedDomain, listHeldBelow, readRouteRecords, readZoneVersion } from './store/routes';
 
 /**
  * The names for which DNS may answer the gateway's addresses, each with its origins; none while the zone is pending, deleted
@@ -11,4 +11,15 @@ export async function loadProxyRoutes(db: Db, zoneId: string): Promise<ProxyRout
   if (domain === null) return [];
   const [records, heldBelow] = await Promise.all([readRouteRecords(db, zoneId), listHeldBelow(db, domain)]);
   return proxyRoutes(domain, records, heldBelow);
+}
+
+/**
+ * A zone as the gateway serves it, with the version its routes are at least of; null when nobody is led there. What changes after
+ * the version was read is announced once more.
+ */
+export async function loadProxyZone(db: Db, zoneId: string): Promise<{ domain: string; version: number; routes: ProxyRoute[] } | null> {
+  const zone = await readZoneVersion(db, zoneId);
+  if (!zone) return null;
+  const routes = await loadProxyRoutes(db, zoneId);
+  return routes.length > 0 ? { ...zone, routes } : null;
 }

@@ -15,5 +15,6 @@ export type { DnsDeps } from './deps';
 export { notifyServers, readServers } from './store/sync';
 export { startFlattening } from './flattening';
 export { ensureChallenge, removeChallenge } from './challenges';
-export { loadProxyRoutes } from './proxying';
+export { loadProxyRoutes, loadProxyZone } from './proxying';
+export { listProxyVersions } from './store/routes';
 export type { ProxyOrigin, ProxyRoute } from './rules/proxy-routes';

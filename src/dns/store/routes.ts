@@ -27,3 +27,15 @@ export function readRouteRecords(db: Db, zoneId: string): Promise<RouteRecord[]>
   return rows<RouteRecord>(db, `select id, type, name, value, proxied, origin_protocol as "originProtocol", origin_port as "originPort", origin_path as "originPath", origin_host_header as "originHostHeader"
     from dns_record where zone_id = $1 and deleted_at is null order by id`, zoneId);
 }
+
+/** Null: no such zone. */
+export async function readZoneVersion(db: Db, zoneId: string): Promise<{ domain: string; version: number } | null> {
+  const [row] = await rows<{ domain: string; version: number }>(db, 'select domain, version from dns_zone where id = $1', zoneId);
+  return row ?? null;
+}
+
+/** Versions of the zones that have proxied names, or of all that changed within so many seconds, deleted ones too. */
+export function listProxyVersions(db: Db, withinSeconds: number | null): Promise<{ zoneId: string; version: number }[]> {
+  return rows<{ zoneId: string; version: number }>(db, `select id as "zoneId", version from dns_zone
+    where case when $1::int is null then proxied_count > 0 and deleted_at is null else version_at > now() - make_interval(secs => $1::int) end`, withinSeconds);
+}

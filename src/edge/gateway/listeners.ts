@@ -1,0 +1,190 @@
+import { createServer as createHttp1, ServerResponse, STATUS_CODES, type IncomingMessage, type Server as Http1Server } from 'node:http';
+import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
+import type { SecureContext, TLSSocket } from 'node:tls';
+import { listen } from '../../core/listen';
+import { plainAddress, type NetworkCheck } from './client-address';
+import type { Arrival, Connection } from './handler';
+import type { GatewayMetrics } from './metrics';
+import { responderOf, type ClientRequest, type ClientResponse } from './responder';
+
+const headMax = 16_384;
+const headMs = 10_000;
+const keepAliveMs = 75_000;
+const idleSessionMs = 300_000;
+const streamsMax = 100;
+const resets = { max: 100, withinMs: 10_000 };
+const connectionsPerAddress = 256;
+
+export type ListenerOptions = {
+  http: string; https: string;
+  /** Of who gives no name, or one we have no certificate for. */
+  fallback: { certificate: string; key: string };
+  contextFor: (serverName: string) => SecureContext | null;
+  serve: (arrival: Arrival) => void;
+  isTrusted: NetworkCheck; metrics: GatewayMetrics;
+  /** How many processes share the connections of an address. */
+  share: number;
+};
+
+/** What clients connect to: HTTP/1.1 in the clear, HTTP/2 and HTTP/1.1 over TLS. */
+export class Listeners {
+  private readonly plain: Http1Server;
+  private readonly secure: Http2SecureServer;
+  private readonly sockets = new Set<Socket>();
+  private readonly sessions = new Set<ServerHttp2Session>();
+  private readonly perAddress = new Map<string, number>();
+  private readonly known = new WeakMap<object, Connection>();
+  /** Answers on their way, by connection: a refusal by the parser must not go in between. */
+  private readonly open = new WeakMap<object, number>();
+  private openCount = 0;
+  private draining = false;
+
+  constructor(private readonly options: ListenerOptions) {
+    const parsing = { maxHeaderSize: headMax, connectionsCheckingInterval: 1_000, keepAliveTimeout: keepAliveMs, requestTimeout: 0, headersTimeout: headMs, noDelay: true };
+    this.plain = createHttp1(parsing);
+    this.secure = createSecureServer({
+      ...parsing, allowHTTP1: true, cert: options.fallback.certificate, key: options.fallback.key, minVersion: 'TLSv1.2', handshakeTimeout: headMs,
+      SNICallback: (name, done) => done(null, options.contextFor(name) ?? undefined), settings: { maxConcurrentStreams: streamsMax, enablePush: false, maxHeaderListSize: headMax },
+    });
+    // Node has these for both, its types for one; 0: all headers are read, and counted by us.
+    for (const server of [this.plain, this.secure]) Object.assign(server, { headersTimeout: headMs, requestTimeout: 0, keepAliveTimeout: keepAliveMs, maxHeadersCount: 0 });
+    this.attach(this.plain);
+    this.attach(this.secure);
+    this.secure.on('session', (session) => this.watch(session));
+  }
+
+  /** Resolves with where it listens. Errors: an address is taken or not ours. */
+  async start(): Promise<{ http: string; https: string }> {
+    return { http: await listen(this.plain, this.options.http), https: await listen(this.secure, this.options.https) };
+  }
+
+  /** New connections are refused; what is on its way has `graceMs`, then it is cut. */
+  async drain(graceMs: number): Promise<void> {
+    this.draining = true;
+    const closed = [this.plain, this.secure].map((server) => new Promise((resolve) => server.close(resolve)));
+    this.plain.closeIdleConnections();
+    for (const session of this.sessions) session.close();
+    const end = performance.now() + graceMs;
+    while (this.openCount > 0 && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 20));
+    for (const session of this.sessions) session.destroy();
+    for (const socket of this.sockets) socket.destroy();
+    await Promise.all(closed);
+  }
+
+  private attach(server: Http1Server | Http2SecureServer): void {
+    const events: NodeJS.EventEmitter = server;
+    events.on('connection', (socket: Socket) => this.admit(socket));
+    events.on('request', (request: ClientRequest, response: ClientResponse) => this.arrived(request, response, false));
+    events.on('checkContinue', (request: ClientRequest, response: ClientResponse) => this.arrived(request, response, true));
+    events.on('connect', (request: ClientRequest, other: Socket | Http2ServerResponse) => this.connectRefused(request, other));
+    events.on('upgrade', (request: IncomingMessage, socket: Socket, first: Buffer) => this.upgrade(request, socket, first));
+    events.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.refuse(error.code ?? '', socket));
+    if (server === this.secure) events.on('tlsClientError', () => this.options.metrics.refused.inc({ reason: 'tls' }));
+  }
+
+  private admit(socket: Socket): void {
+    const address = plainAddress(socket.remoteAddress ?? '');
+    const count = (this.perAddress.get(address) ?? 0) + 1;
+    if (count > Math.ceil(connectionsPerAddress / this.options.share) && !this.options.isTrusted(address)) {
+      this.options.metrics.refused.inc({ reason: 'connections' });
+      return void socket.destroy();
+    }
+    this.perAddress.set(address, count);
+    this.sockets.add(socket);
+    this.options.metrics.connections.inc();
+    socket.once('close', () => {
+      this.sockets.delete(socket);
+      this.options.metrics.connections.dec();
+      const left = (this.perAddress.get(address) ?? 1) - 1;
+      if (left > 0) this.perAddress.set(address, left);
+      else this.perAddress.delete(address);
+    });
+  }
+
+  /** Streams that clients open only to reset them cost us and not them (CVE-2023-44487). */
+  private watch(session: ServerHttp2Session): void {
+    this.sessions.add(session);
+    session.once('close', () => this.sessions.delete(session));
+    session.setTimeout(idleSessionMs, () => session.close());
+    session.on('error', () => session.destroy());
+    let [count, since] = [0, 0];
+    session.on('stream', (stream) => stream.once('close', () => {
+      if (stream.rstCode === 0) return;
+      const now = performance.now();
+      if (now - since > resets.withinMs) [count, since] = [0, now];
+      if (++count <= resets.max) return;
+      this.options.metrics.refused.inc({ reason: 'resets' });
+      session.destroy();
+    }));
+  }
+
+  private arrived(request: ClientRequest, response: ClientResponse, expects: boolean): void {
+    const carrier = carrierOf(request);
+    if (!carrier) return;
+    this.begin(carrier, response);
+    this.options.serve({ request, responder: responderOf(response, () => this.draining), connection: this.connectionOf(carrier, request), expects, upgrade: null });
+  }
+
+  /** Only WebSocket goes on as something else; any other upgrade is left out, which HTTP allows (RFC 9110 §7.8). */
+  private upgrade(request: IncomingMessage, socket: Socket, first: Buffer): void {
+    socket.on('error', () => socket.destroy());
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket);
+    response.once('finish', () => socket.end());
+    this.begin(socket, response);
+    this.options.serve({ request, responder: responderOf(response, () => true), connection: this.connectionOf(socket, request), expects: false, upgrade: { socket, first } });
+  }
+
+  private begin(carrier: object, response: ClientResponse): void {
+    this.open.set(carrier, (this.open.get(carrier) ?? 0) + 1);
+    this.openCount += 1;
+    response.once('close', () => {
+      this.open.set(carrier, (this.open.get(carrier) ?? 1) - 1);
+      this.openCount -= 1;
+    });
+  }
+
+  private connectRefused(request: ClientRequest, other: Socket | Http2ServerResponse): void {
+    this.options.metrics.refused.inc({ reason: 'method' });
+    if ('writeHead' in other) {
+      other.writeHead(400);
+      other.end();
+    } else this.refuse('CONNECT', other);
+    request.resume();
+  }
+
+  /** What Node's parser does not take (contract gateway.md §4.3, hygiene). */
+  private refuse(code: string, socket: Socket): void {
+    if (code !== 'CONNECT') this.options.metrics.refused.inc({ reason: code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'head_time' : 'parser' });
+    if (!socket.writable || code === 'ECONNRESET' || (this.open.get(socket) ?? 0) > 0) return void socket.destroy();
+    const status = code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+    const body = `${JSON.stringify({ ok: false, message: status === 408 ? 'The request did not arrive in time.' : 'The request could not be understood.', code: status === 408 ? 'request_timeout' : 'bad_request', eventId: null })}\n`;
+    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`);
+  }
+
+  private connectionOf(carrier: object, request: ClientRequest): Connection {
+    const kept = this.known.get(carrier);
+    if (kept) return kept;
+    const { socket } = request;
+    const tls = 'getProtocol' in socket ? socket : null;
+    const serverName = tls && 'servername' in tls && typeof tls.servername === 'string' && tls.servername !== '' ? tls.servername.toLowerCase() : null;
+    const connection: Connection = { peer: plainAddress(socket.remoteAddress ?? ''), isTls: tls !== null, tlsVersion: tls && protocolOf(tls), serverName };
+    this.known.set(carrier, connection);
+    return connection;
+  }
+}
+
+function protocolOf(tls: { getProtocol: TLSSocket['getProtocol'] }): '1.2' | '1.3' {
+  return tls.getProtocol() === 'TLSv1.2' ? '1.2' : '1.3';
+}
+
+/** What requests of one connection have in common; null: it is gone. */
+function carrierOf(request: ClientRequest): object | null {
+  return isHttp2(request) ? request.stream.session ?? null : request.socket;
+}
+
+function isHttp2(request: ClientRequest): request is Http2ServerRequest {
+  return 'stream' in request;
+}

@@ -1,0 +1,101 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import ipaddr from 'ipaddr.js';
+import { parseAddress } from '../../core/listen';
+import { plainAddress } from './client-address';
+import type { OriginNames } from './origin-names';
+
+/** How origins are reached by everybody in this process. */
+export type OriginAccess = {
+  readonly names: OriginNames;
+  readonly resting: RestingAddresses;
+  /** Whether the gateway may connect there (contract gateway.md §4.3, origin). */
+  mayDial(address: string, port: number): boolean;
+};
+
+/** Ports that speak something else than HTTP to whoever can be made to connect to them. */
+const refusedPorts: ReadonlySet<number> = new Set([22, 25, 53, 465, 587]);
+
+/**
+ * Checks an address and port before it is dialled. `mayBeOrigin`: whether an address may be one at all (public and not ours, or
+ * allowed). `listening`: host:port of all this installation listens on, refused even where its address is allowed.
+ */
+export function originCheck(mayBeOrigin: (address: string) => boolean, listening: readonly string[]): OriginAccess['mayDial'] {
+  const own = listening.map(parseAddress);
+  return (given, port) => {
+    const address = canonical(given);
+    if (address === null || refusedPorts.has(port) || !mayBeOrigin(address)) return false;
+    return !own.some((listener) => listener.port === port && reaches(address, listener.host));
+  };
+}
+
+/** Whether a connection to `address` ends at what listens on `host`. */
+function reaches(address: string, host: string): boolean {
+  if (host === 'localhost') return isLoopback(address);
+  const bound = canonical(host);
+  if (bound === null) return true; // a name: nobody knows which address it has
+  if (bound === '0.0.0.0' || bound === '::') return isLoopback(address) || ownAddresses().has(address);
+  return bound === address || (isNat64(address) && embedded(address) === bound);
+}
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1' || address === '0.0.0.0' || address === '::';
+}
+
+function ownAddresses(): Set<string> {
+  return new Set(Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => plainAddress(address))));
+}
+
+/** An IPv4 address in IPv6 clothes is the IPv4 address: the socket would connect there. Null: no address. */
+function canonical(text: string): string | null {
+  if (isIPv4(text)) return text;
+  if (!isIPv6(text) || text.includes('%')) return null;
+  const parsed = ipaddr.IPv6.parse(text);
+  return parsed.isIPv4MappedAddress() ? parsed.toIPv4Address().toString() : parsed.toRFC5952String();
+}
+
+function isNat64(address: string): boolean {
+  return isIPv6(address) && ipaddr.IPv6.parse(address).range() === 'rfc6052';
+}
+
+function embedded(address: string): string {
+  return ipaddr.fromByteArray(ipaddr.IPv6.parse(address).toByteArray().slice(12)).toString();
+}
+
+const restMs = { first: 10_000, max: 60_000 };
+
+/** Addresses that could not be connected to: tried again after 10 s, then 20, 40, 60. */
+export class RestingAddresses {
+  private readonly rests = new Map<string, { until: number; ms: number; error: string; at: number }>();
+
+  constructor(private readonly nowMs: () => number) {}
+
+  failed(target: { address: string; port: number }, error: string): void {
+    const key = keyOf(target);
+    const before = this.rests.get(key);
+    const now = this.nowMs();
+    if (before && before.until > now) return;
+    const ms = before ? Math.min(before.ms * 2, restMs.max) : restMs.first;
+    this.rests.set(key, { until: now + ms, ms, error, at: now });
+  }
+
+  reached(target: { address: string; port: number }): void {
+    if (this.rests.size > 0) this.rests.delete(keyOf(target));
+  }
+
+  /** When it may be tried again, in milliseconds of the clock; 0: now. */
+  until(target: { address: string; port: number }): number {
+    if (this.rests.size === 0) return 0;
+    const rest = this.rests.get(keyOf(target));
+    return rest && rest.until > this.nowMs() ? rest.until : 0;
+  }
+
+  /** What could not be connected to the last time it was tried. */
+  unhealthy(): { address: string; error: string; at: number }[] {
+    return [...this.rests].map(([address, { error, at }]) => ({ address, error, at }));
+  }
+}
+
+function keyOf({ address, port }: { address: string; port: number }): string {
+  return `${address} ${port}`;
+}
