@@ -46,7 +46,7 @@ import { createOperationWatch, type OperationWatch } from './operations/watch';
 import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
 import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
 import { postgresReconcileRule } from './postgres/reconcile';
-import { countServices, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
+import { changePlan as changePostgresPlan, countServices, lockForBilling, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
 import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
 import { changePlan as changeMailPlan, countServices as countMailServices, requestDeletion as requestMailDeletion } from './mail/service';
 import { createCancelRun, type CancelRun } from './temporal/cancel';
@@ -103,7 +103,7 @@ export function openApi(core: CoreDeps): AppDeps {
   return {
     ...core, engine, temporal, mailDispatcher, productDeletions: productDeletionsOf(config), appendAudit,
     startAccountMail: (mailId) => mailDispatcher.start(mailId),
-    changePlan: { mail: changeMailPlan },
+    changePlan: { mail: changeMailPlan, postgres: changePostgresPlan }, lockForChange: { postgres: lockForBilling },
     billingProvider: billingProviderOf(core),
     publicGateway: publicGatewayOf(core),
     dnsPlatform: platformOf(config),

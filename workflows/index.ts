@@ -1,9 +1,11 @@
 /** Exports are public names: they change only behind patched(), and each has a recorded history in test/workflows/histories. */
 export { reconcile } from './system/reconcile';
 export { advancePostgresLifecycle } from './postgres/advance-postgres-lifecycle';
+export { changePostgres } from './postgres/change-postgres';
 export { deletePostgres } from './postgres/delete-postgres';
 export { observePostgres } from './postgres/observe-postgres';
 export { provisionPostgres } from './postgres/provision-postgres';
+export { restorePostgres } from './postgres/restore-postgres';
 export { deleteOrganization } from './identity/delete-organization';
 export { deleteProject } from './identity/delete-project';
 export { expireIdentity } from './identity/expire-identity';

@@ -2,7 +2,8 @@ import { inTransaction } from '../../src/db/transaction';
 import { markDeleted } from '../../src/postgres/service';
 import { destroyCredentials } from '../../src/postgres/store/credentials';
 import { releaseHost } from '../../src/postgres/store/hosts';
-import { lockRun, type Run } from '../../src/postgres/store/runs';
+import { cancelledRuns } from '../../src/postgres/store/changes';
+import { closeAccess, enterPhase, lockRun, type Run } from '../../src/postgres/store/runs';
 import type { ServiceRow } from '../../src/postgres/store/services';
 import { workflowIds } from '../../src/temporal/ids';
 import { isPlaced, onBackend, ownedBy, refOf, requireRun, type PostgresActivityDeps } from './work';
@@ -27,10 +28,14 @@ export function createDeleteActivities(deps: PostgresActivityDeps) {
   };
 }
 
-/** Sessions are cut, nobody gets in, and no work of a lower generation can change that. `retain`: there is data worth keeping. */
+/** Of a deletion or a suspension: sessions are cut, nobody gets in, and no work of a lower generation can change that. `retain`: there is data worth keeping. */
 async function blockAccess(deps: PostgresActivityDeps, run: Run): Promise<{ retain: boolean }> {
-  const service = await requireRun(deps, run, ending);
+  const service = await requireRun(deps, run, [...ending, 'updating']);
   if (!isPlaced(service)) return { retain: false };
+  if (service.status === 'updating') {
+    ownedBy(await enterPhase(deps.db.prisma, run, null));
+    ownedBy(await closeAccess(deps.db.prisma, run));
+  }
   await onBackend(deps, run, () => deps.postgresBackend.setAccessMode({ ...refOf(service), mode: 'blocked', stop: false }));
   return { retain: service.availableAt !== null && !service.purge };
 }
@@ -38,13 +43,14 @@ async function blockAccess(deps: PostgresActivityDeps, run: Run): Promise<{ reta
 /** Other runs for the service are told to end; what they still do is refused by guard and fence. */
 async function cancelOtherRuns(deps: PostgresActivityDeps, run: Run): Promise<void> {
   await requireRun(deps, run, ending);
-  await deps.cancelRun(workflowIds.provisionPostgres(run.serviceId));
+  const others = await cancelledRuns(deps.db.prisma, run.serviceId);
+  for (const id of new Set([workflowIds.provisionPostgres(run.serviceId), ...others])) await deps.cancelRun(id);
 }
 
-/** Nothing runs; the data is kept where an undelete finds it. */
+/** Of a deletion, or the undo of an undelete: nothing runs; the data is kept where an undelete finds it. */
 async function retainInstance(deps: PostgresActivityDeps, run: Run): Promise<void> {
-  const service = await requireRun(deps, run, ending);
-  if (isPlaced(service)) await onBackend(deps, run, () => deps.postgresBackend.destroy({ ...refOf(service), retain: true }));
+  const service = await requireRun(deps, run, [...ending, 'provisioning']);
+  if (isPlaced(service)) await onBackend(deps, run, () => deps.postgresBackend.destroy({ ...refOf(service), generation: fenceOf(service), retain: true }));
 }
 
 /** Nothing of the instance is left and its room is free. */

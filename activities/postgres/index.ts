@@ -1,3 +1,5 @@
+import { createAccessActivities } from './access';
+import { createChangeActivities } from './change';
 import { createDeleteActivities } from './delete';
 import { createLifecycleActivities } from './lifecycle';
 import { createObserveActivities } from './observe';
@@ -9,5 +11,8 @@ export type PostgresActivities = ReturnType<typeof createPostgresActivities>;
 
 /** Activities on the queue `postgres`; their names are the steps of the operations. */
 export function createPostgresActivities(deps: PostgresActivityDeps) {
-  return { ...createProvisionActivities(deps), ...createDeleteActivities(deps), ...createLifecycleActivities(deps), ...createObserveActivities(deps) };
+  return {
+    ...createProvisionActivities(deps), ...createAccessActivities(deps), ...createChangeActivities(deps), ...createDeleteActivities(deps),
+    ...createLifecycleActivities(deps), ...createObserveActivities(deps),
+  };
 }

@@ -1,9 +1,9 @@
 import { heartbeat } from '@temporalio/activity';
 import { planLimits } from '../../src/postgres/rules';
-import { findCredentials } from '../../src/postgres/store/credentials';
+import { findCredentials, verifierAad } from '../../src/postgres/store/credentials';
 import { listObservable, recordSeen } from '../../src/postgres/store/observations';
 import type { ServiceRow } from '../../src/postgres/store/services';
-import { isPlaced, refOf, verifierAad, type PostgresActivityDeps } from './work';
+import { isPlaced, refOf, type PostgresActivityDeps } from './work';
 
 const pageMax = 100;
 
@@ -43,7 +43,7 @@ async function observe(deps: PostgresActivityDeps, service: ServiceRow): Promise
 
 /** Null when the server does not run: it is not waked to be asked. */
 async function isInSync(deps: PostgresActivityDeps, { id }: ServiceRow, verifiers: Readonly<Record<string, string>>): Promise<boolean | null> {
-  const credential = (await findCredentials(deps.db.prisma, id))?.latest;
+  const credential = (await findCredentials(deps.db.prisma, id))?.shown;
   if (!credential?.verifierSealed || Object.keys(verifiers).length === 0) return null;
   return verifiers[credential.login] === deps.secrets.open(credential.verifierSealed, verifierAad(id, credential.login));
 }

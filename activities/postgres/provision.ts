@@ -1,17 +1,15 @@
 import { AppError } from '../../src/core/errors';
 import { inTransaction } from '../../src/db/transaction';
-import { namesOf, newPassword, planLimits, scramVerifier } from '../../src/postgres/rules';
+import { planLimits } from '../../src/postgres/rules';
 import { markAvailable, markProvisionFailed, type ProvisionFailure } from '../../src/postgres/service';
-import { findCredentials, secretAad, storeSecret, type CredentialRow } from '../../src/postgres/store/credentials';
 import { releaseHost, reserveHost } from '../../src/postgres/store/hosts';
-import { enterPhase, lockRun, openAccess, setInstanceRef, setInstanceRunning, type Run } from '../../src/postgres/store/runs';
+import { enterPhase, lockRun, setInstanceRef, setInstanceRunning, type Run } from '../../src/postgres/store/runs';
 import type { ServiceRow } from '../../src/postgres/store/services';
-import { isPlaced, onBackend, ownedBy, placed, refOf, requireRun, retryable, verifierAad, type PostgresActivityDeps } from './work';
+import { ensureAccess, verifyAccess } from './access';
+import { isPlaced, onBackend, ownedBy, placed, refOf, type PostgresActivityDeps } from './work';
 
 /** Longest a local provisioning waits for an instance; the ordinary steps go on from what it left. */
 const fromPoolMs = 2_500;
-const proofLastsMs = 86_400_000;
-const proveMs = 10_000;
 
 /** What provisioning does, step by step (contract postgres.md §5.3). Every one is safe twice and gives way to a newer intent. */
 export function createProvisionActivities(deps: PostgresActivityDeps) {
@@ -19,8 +17,6 @@ export function createProvisionActivities(deps: PostgresActivityDeps) {
     provisionFromPool: (run: Run) => provisionFromPool(deps, run),
     ensurePlacement: (run: Run) => ensurePlacement(deps, run),
     ensureInstance: (run: Run) => ensureInstance(deps, run),
-    ensureAccess: (run: Run) => ensureAccess(deps, run),
-    verifyAccess: (run: Run) => verifyAccess(deps, run),
     markAvailable: (run: Run) => markAvailable(deps, run),
     /** Undo of placing: nothing is reserved. */
     releasePlacement: (run: Run) => releasePlacement(deps, run),
@@ -86,64 +82,6 @@ async function ensureInstance(deps: PostgresActivityDeps, run: Run): Promise<voi
   const service = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'initializing')));
   const { systemId } = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(refOf(service)));
   ownedBy(await setInstanceRunning(deps.db.prisma, run, systemId));
-}
-
-/** The password is sealed and stored, and only then its verifier sent; a repeat sends the stored one. */
-async function ensureAccess(deps: PostgresActivityDeps, run: Run): Promise<void> {
-  const service = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'configuring')));
-  const { login, verifierSealed } = await ensureSecret(deps, run);
-  const verifier = deps.secrets.open(verifierSealed ?? '', verifierAad(run.serviceId, login));
-  const connectionLimit = planLimits[service.plan].connections;
-  await onBackend(deps, run, () => deps.postgresBackend.ensureAccess({
-    ...refOf(service), endSessionsOf: [], logins: [{ name: login, verifier, connectionLimit, validUntil: null, enabled: true }],
-  }));
-  ownedBy(await openAccess(deps.db.prisma, run));
-}
-
-async function ensureSecret(deps: PostgresActivityDeps, run: Run): Promise<CredentialRow> {
-  const { version, login, state, ...found } = await requireCredential(deps, run);
-  if (state === 'current') return { version, login, state, ...found };
-  const password = newPassword();
-  const secretSealed = deps.secrets.seal(password, secretAad({ serviceId: run.serviceId, login, version }));
-  const verifierSealed = deps.secrets.seal(scramVerifier(password), verifierAad(run.serviceId, login));
-  const stored = await storeSecret(deps.db.prisma, run, { version, secretSealed, verifierSealed });
-  if (stored) return stored;
-  await requireRun(deps, run, ['provisioning']);
-  return requireCredential(deps, run);
-}
-
-async function requireCredential(deps: PostgresActivityDeps, run: Run): Promise<CredentialRow> {
-  const found = await findCredentials(deps.db.prisma, run.serviceId);
-  if (!found || found.latest.state === 'destroyed') throw new AppError('backend_error', 'The service has no credential to give.');
-  return found.latest;
-}
-
-/**
- * The customer's own login works at the public address with TLS. An instance whose login the pool has proven within a day
- * is asked whether it has the verifier and is open. Errors: `verification_failed`, tried again.
- */
-async function verifyAccess(deps: PostgresActivityDeps, run: Run): Promise<void> {
-  const service = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'verifying')));
-  const credential = (await findCredentials(deps.db.prisma, run.serviceId))?.latest;
-  const { host, port } = deps.publicGateway.addressOf(service);
-  if (!credential?.secretSealed || host === null || port === null) throw new AppError('verification_failed', 'There is nothing to log in with.');
-  if (await isProven(deps, service, credential)) return;
-  const { caCertificate } = await deps.publicGateway.trust();
-  const password = deps.secrets.open(credential.secretSealed, secretAad(credential));
-  const { database } = namesOf(service.id, service.isolation);
-  try {
-    await deps.postgresCustomer.prove({ host, port, database, user: credential.login, password, caCertificate, timeoutMs: proveMs });
-  } catch (error) {
-    await requireRun(deps, run, ['provisioning']);
-    throw retryable(error);
-  }
-}
-
-/** What a full proof would show again, read back from the server itself; whatever is in doubt is proven in full. */
-async function isProven(deps: PostgresActivityDeps, service: ServiceRow & { hostId: string }, { login, verifierSealed }: CredentialRow): Promise<boolean> {
-  const seen = await deps.postgresBackend.observe(refOf(service)).catch(() => null);
-  if (!seen?.provenAt || verifierSealed === null || Date.now() - Date.parse(seen.provenAt) > proofLastsMs) return false;
-  return seen.compute === 'running' && seen.mode === 'full' && seen.verifiers[login] === deps.secrets.open(verifierSealed, verifierAad(service.id, login));
 }
 
 /** True when it was done in time; what is not goes on in the background and is joined by the next attempt. */

@@ -40,6 +40,14 @@ export function refOf(service: ServiceRow & { hostId: string }): Ref & { version
   return { serviceId: id, generation, hostId, instanceRef, version, names: namesOf(id, isolation), limits: planLimits[plan] };
 }
 
+/**
+ * The same for an undo, which speaks for the next generation: a call of the undone run that arrives late is refused, and the next
+ * intent, which has at least that generation, is not.
+ */
+export function undoRefOf(service: ServiceRow & { hostId: string }): Ref & { version: string } {
+  return { ...refOf(service), generation: service.generation + 1 };
+}
+
 export function isPlaced(service: ServiceRow): service is ServiceRow & { hostId: string } {
   return service.hostId !== null;
 }
@@ -72,9 +80,4 @@ export async function onBackend<T>(deps: Pick<PostgresActivityDeps, 'db'>, run: 
 /** The same code, but another attempt may help. */
 export function retryable(error: unknown): unknown {
   return error instanceof AppError ? ApplicationFailure.create({ type: error.code, message: error.message }) : error;
-}
-
-/** Place where a verifier lives, bound into its seal. */
-export function verifierAad(serviceId: string, login: string): string {
-  return `${serviceId}|${login}|verifier`;
 }

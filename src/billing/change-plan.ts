@@ -8,7 +8,7 @@ import { openOperation, settleOperation, getOperation, type OperationRow } from 
 import { projectStatement } from './invoices';
 import { counterName, isPerPlan } from './rules';
 import type { Product, changePreviewSchema } from './schemas';
-import { reserve, switchPlan, type ChangePlan } from './service';
+import { reserve, switchPlan, type ChangePlan, type LockResource } from './service';
 import { pricedPlan } from './spend';
 import { databaseNow } from './store/accounts';
 import { planKey, readPricedPlans } from './store/invoices';
@@ -19,7 +19,7 @@ import { viewLines } from './view';
 
 export type Change = { orgId: Id<'org'>; projectId: Id<'prj'> | null; subscriptionId: string; plan: string };
 /** Who asks, and how each product brings its resources to another plan. */
-export type By = { cause: Cause; products: Partial<Record<Product, ChangePlan>> };
+export type By = { cause: Cause; products: Partial<Record<Product, ChangePlan>>; lock?: Partial<Record<Product, LockResource>> };
 export type Conflict = { resource: string; scopeId: string; used: number; limit: number };
 
 /** What the change would cost and what stands against it. Nothing is written. Errors: as for the change itself, but conflicts. */
@@ -46,6 +46,7 @@ export async function acceptPlanChange(
 ): Promise<{ before: SubscriptionRow; operation: OperationRow }> {
   const found = await findSubscription(tx, change, change.subscriptionId);
   if (!found) throw notFound('Subscription');
+  await by.lock?.[found.product]?.(tx, found.resourceId);
   const before = await lockSubscription(tx, found.resourceId);
   const row = before?.id === found.id ? before : { ...found, status: 'canceled' as const };
   const target = await targetOf(tx, row, change.plan);

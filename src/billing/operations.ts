@@ -72,7 +72,7 @@ const changePlan = project('billing:plans')({
   handle: ({ deps, caller, params, body, cause, transact }) => transact(async (tx) => {
     const change = { ...scopeOf(caller), subscriptionId: params.subscriptionId, plan: body.plan };
     if (body.dryRun) return new Reply({ preview: await previewPlanChange(tx, change) }, { status: 200 });
-    const { before, operation } = await acceptPlanChange(tx, change, { cause, products: deps.changePlan });
+    const { before, operation } = await acceptPlanChange(tx, change, { cause, products: deps.changePlan, ...deps.lockForChange && { lock: deps.lockForChange } });
     audit(deps, tx, { caller, cause }, { target: { type: 'subscription', id: before.id }, changes: [{ field: 'plan', from: before.plan, to: body.plan }] });
     const subscription = await readSubscription(tx, scopeOf(caller), before.id);
     return new Reply({ subscription, operation: viewOperation(operation) }, { headers: { Location: addressOf(caller, `/subscriptions/${before.id}`) } });

@@ -50,6 +50,9 @@ import type { NewSubscription, SubscriptionRow } from './store/subscriptions';
  */
 export type ChangePlan = (tx: Tx, change: { resourceId: string; plan: string; cause: Cause }) => Promise<OperationRow>;
 
+/** Locks a resource before its subscription, in the order its deletion takes them. */
+export type LockResource = (tx: Tx, resourceId: string) => Promise<void>;
+
 export { collectMailUsage, refreshAllCeilings, refreshCeilings } from './mail-usage';
 export { databaseNow } from './store/accounts';
 export type { UsageFact };
@@ -68,6 +71,8 @@ export interface BillingDeps {
   readonly clock: Clock;
   /** How the products bring a resource to another plan. */
   readonly changePlan: Partial<Record<Product, ChangePlan>>;
+  /** Products whose deletion locks the resource before its subscription. */
+  readonly lockForChange?: Partial<Record<Product, LockResource>>;
 }
 
 export type Reservation = {

@@ -24,7 +24,10 @@ export type NewOperation = {
   requestId: string | null;
   /** The workflow that carries it out; absent when the operation is settled by the request itself. Ids and generation only. */
   start?: {
-    workflow: string; workflowId: string; queue: QueueInUse; payload: Record<string, string | number>;
+    workflow: string;
+    /** A function of the operation's id where each operation has a run of its own. */
+    workflowId: string | ((operationId: string) => string);
+    queue: QueueInUse; payload: Record<string, string | number>;
     /** The organisation's share of busy workers for this job, by plan; 1 unless given. */
     weight?: number;
     /** Sent with the start: wakes a run of the same id that is waiting. It is sent until Temporal took it, also when the work was done meanwhile. */
@@ -49,7 +52,8 @@ export async function openOperation(tx: Tx, operation: NewOperation): Promise<Op
   const [row] = await rows<OperationRow>(tx, `
     insert into operation (id, org_id, project_id, kind, resource_id, workflow, workflow_id, task_queue, payload, weight, summary, request_id, signal, next_attempt_at)
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10::float8, $11, $12, $13, now() + interval '2 seconds') returning ${operationColumns}`,
-  id, operation.orgId, operation.projectId, operation.kind, operation.resourceId, start?.workflow ?? null, start?.workflowId ?? null,
+  id, operation.orgId, operation.projectId, operation.kind, operation.resourceId, start?.workflow ?? null,
+  typeof start?.workflowId === 'function' ? start.workflowId(id) : start?.workflowId ?? null,
   start?.queue ?? null, JSON.stringify({ ...start?.payload, operationId: id }), start?.weight ?? 1, operation.summary, operation.requestId, start?.signal ?? null);
   if (!row) throw new Error('The operation row was not written.');
   openedIn.set(tx, [...openedOperations(tx), row]);

@@ -8,7 +8,7 @@ import { invalidState, noService } from './faults';
 import { getService, type PostgresDeps } from './service';
 import type { CredentialsView } from './schemas';
 import { revealable, type Status } from './state';
-import { findCredentials, secretAad, type CredentialRow } from './store/credentials';
+import { findCredentials, secretAad, type Credentials } from './store/credentials';
 import { findService, type ServiceRow } from './store/services';
 import { viewCredentials } from './view';
 
@@ -34,9 +34,9 @@ export async function revealCredentials(deps: PostgresDeps, request: { caller: P
   requireFresh(caller, deps.clock.now());
   await deps.limiter.take({ name: 'postgres-reveal', limit: deps.config.RATE_REVEAL_PER_MINUTE, periodSeconds: 60 }, caller.userId);
   const { service, found } = await recordReveal(deps, request);
-  const { latest } = found;
-  if (latest.secretSealed === null) throw invalidState(service, 'The service has no password yet.');
-  return show(deps, service, found, deps.secrets.open(latest.secretSealed, secretAad(latest)));
+  const { shown } = found;
+  if (shown.secretSealed === null) throw invalidState(service, 'The service has no password yet.');
+  return show(deps, service, found, deps.secrets.open(shown.secretSealed, secretAad(shown)));
 }
 
 function requireReveal(caller: ProjectCaller): void {
@@ -44,12 +44,10 @@ function requireReveal(caller: ProjectCaller): void {
   throw new AppError('forbidden', 'Your role does not include postgres:credentials. Ask an owner of the organisation.', { required: 'postgres:credentials' });
 }
 
-type Found = { latest: CredentialRow; previous: CredentialRow | null };
-
 /** What is revealed is read in the transaction that records it. */
 function recordReveal(
   deps: PostgresDeps, { caller, serviceId, cause }: { caller: ProjectCaller; serviceId: string; cause: Cause },
-): Promise<{ service: ServiceRow; found: Found }> {
+): Promise<{ service: ServiceRow; found: Credentials }> {
   return inTransaction(deps.db, async (tx) => {
     const service = await findService(tx, caller.project.id, serviceId);
     if (!service || service.status === 'deleted') throw noService();
@@ -59,13 +57,14 @@ function recordReveal(
     if (!found) throw noService();
     appendAudit(tx, {
       orgId: caller.org.id, projectId: caller.project.id, cause: { ...cause, action: 'revealPostgresCredentials' }, outcome: 'done',
-      target: { type: 'postgresService', id: serviceId }, changes: [{ field: 'version', from: null, to: found.latest.version }],
+      target: { type: 'postgresService', id: serviceId }, changes: [{ field: 'version', from: null, to: found.shown.version }],
     });
     return { service, found };
   });
 }
 
-async function show(deps: PostgresDeps, service: ServiceRow, { latest, previous }: Found, password: string | null): Promise<Shown> {
+async function show(deps: PostgresDeps, service: ServiceRow, { shown, previous }: Credentials, password: string | null): Promise<Shown> {
   const address = deps.publicGateway.addressOf(service);
-  return viewCredentials({ service, credential: latest, previous, address, trust: await deps.publicGateway.trust(), password });
+  const overlapping = previous?.validUntil && previous.validUntil > deps.clock.now() ? previous : null;
+  return viewCredentials({ service, credential: shown, previous: overlapping, address, trust: await deps.publicGateway.trust(), password });
 }

@@ -1,20 +1,18 @@
 import { requireFresh } from '../core/freshness';
 import { operationsOf, Reply } from '../http/operation';
-import { viewOperation } from '../operations/view';
+import { accepted, locationOf, view } from './answers';
 import { maskedCredentials, revealCredentials } from './credentials';
 import { deleteService } from './deletion';
+import { changeOperations } from './operations/changes';
 import { plans } from './rules';
 import {
   acceptedAnswer, createServiceBody, credentialsAnswer, credentialsQuery, deletedAnswer, deleteServiceQuery, emptyBody, getServiceQuery,
   listServicesAnswer, listServicesQuery, optionsAnswer, serviceAnswer, updateServiceBody,
 } from './schemas';
 import { choosePlace, createService, getService, pageServices, regionsOf, updateService, type PostgresDeps } from './service';
-import type { ServiceRow } from './store/services';
-import { viewLimits, viewService } from './view';
+import { viewLimits } from './view';
 
 export type { PostgresDeps } from './service';
-
-type OperationRow = Parameters<typeof viewOperation>[0];
 
 const { project } = operationsOf<PostgresDeps>();
 const tag = 'Postgres';
@@ -46,7 +44,7 @@ const createPostgresService = project('postgres:create')({
     const place = await choosePlace(deps, body);
     return transact(async (tx) => {
       const { service, operation } = await createService(tx, { caller, body, place, cause });
-      return new Reply(accepted(deps, service, operation), { headers: { Location: `${pathOf(caller)}/${service.id}` } });
+      return new Reply(accepted(deps, service, operation), locationOf(caller, service.id));
     });
   },
 });
@@ -83,7 +81,7 @@ const deletePostgresService = project('postgres:delete')({
     if (purge) requireFresh(caller, deps.clock.now());
     return transact(async (tx) => {
       const { service, operation } = await deleteService(tx, { caller, serviceId: params.serviceId, purge, cause });
-      return new Reply(accepted(deps, service, operation), { headers: { Location: `${pathOf(caller)}/${service.id}` } });
+      return new Reply(accepted(deps, service, operation), locationOf(caller, service.id));
     });
   },
 });
@@ -127,17 +125,5 @@ const getPostgresOptions = project('postgres:read')({
 /** Operations of Postgres services; http/routes.ts adds them to the one list. */
 export const postgresOperations = [
   listPostgresServices, createPostgresService, getPostgresService, updatePostgresService, deletePostgresService, getPostgresCredentials,
-  revealPostgresCredentials, getPostgresOptions,
+  revealPostgresCredentials, getPostgresOptions, ...changeOperations,
 ];
-
-function view(deps: PostgresDeps, row: ServiceRow) {
-  return viewService(row, deps.publicGateway.addressOf(row));
-}
-
-function accepted<O extends OperationRow | null>(deps: PostgresDeps, service: ServiceRow, operation: O) {
-  return { serviceId: service.id, status: service.status, service: view(deps, service), operation: operation && viewOperation(operation) };
-}
-
-function pathOf({ org, project }: { org: { slug: string }; project: { slug: string } }): string {
-  return `/v1/api/orgs/${org.slug}/projects/${project.slug}/postgres/services`;
-}

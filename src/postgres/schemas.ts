@@ -34,6 +34,15 @@ export const updateServiceBody = z.strictObject({
 }).refine((body) => Object.values(body).some((value) => value !== undefined), 'must change at least one field');
 export type UpdateService = z.output<typeof updateServiceBody>;
 
+const overlapSeconds = { min: 60, max: 86_400 } as const;
+
+export const rotateCredentialsBody = z.strictObject({
+  mode: z.enum(['immediate', 'overlap']).optional().meta({ description: 'immediate (default): the former password ends at once. overlap: both are good for a while, each with a login of its own.' }),
+  overlapSeconds: z.number().int().min(overlapSeconds.min).max(overlapSeconds.max).optional().meta({ description: 'Default 3600.' }),
+  terminateConnections: z.boolean().optional().meta({ description: 'Default: true for immediate, false for overlap.' }),
+}).refine((body) => body.overlapSeconds === undefined || body.mode === 'overlap', { path: ['overlapSeconds'], message: 'goes with mode overlap alone' });
+export type RotateCredentials = z.output<typeof rotateCredentialsBody>;
+
 export const listServicesQuery = z.object({ ...pageQuery, status: z.enum(statuses).optional() });
 export const getServiceQuery = z.object({ deleted: flag.optional() });
 export const deleteServiceQuery = z.object({ purge: flag.optional() });
@@ -109,6 +118,20 @@ export const limitsSchema = z.object({
   trialDays: z.number().int().nullable(),
 }).meta({ id: 'PostgresPlanLimits' });
 
+export const metricsSchema = z.object({
+  compute: z.enum(['running', 'idle', 'stopped']),
+  connections: z.object({ active: z.number().int(), idle: z.number().int(), waiting: z.number().int(), limit: z.number().int() }),
+  transactionsPerSecond: z.number(),
+  cacheHitRatio: z.number().meta({ description: '0 to 1.' }),
+  usedBytes: z.number().int().nullable(),
+  walBytesPerSecond: z.number(),
+  oldestTransactionSeconds: z.number(),
+  blockedSessions: z.number().int(),
+  measuredAt: time.nullable(),
+}).meta({ id: 'PostgresMetrics' });
+export type MetricsView = z.infer<typeof metricsSchema>;
+
+export const metricsAnswer = z.object({ metrics: metricsSchema });
 export const serviceAnswer = z.object({ service: serviceSchema });
 export const listServicesAnswer = z.object({ services: z.array(serviceSchema), ...pageAnswer });
 export const acceptedAnswer = z.object({ serviceId: z.string(), status: z.enum(statuses), service: serviceSchema, operation: operationSchema });

@@ -22,7 +22,10 @@ import { findService, insertService, listServices, lockService, updateSettings, 
 import type { Address, Trust } from './view';
 
 export { countUndeleted as countServices } from './store/services';
+export { markChanged, markChangeFailed } from './changes';
+export { changePlan, lockForBilling, resumeByOperator, resumeFromPayment, suspendByOperator, suspendForPayment } from './change-requests';
 export { markDeleted, requestDeletion } from './deletion';
+export { markUndeleteFailed } from './revival';
 export { markPurged } from './lifecycle';
 export { markAvailable, markProvisionFailed, type ProvisionFailure } from './provisioning';
 

@@ -43,6 +43,18 @@ export const revealable = ['available', 'updating', 'suspended'] as const satisf
 /** Statuses that count against the plan's number of services: the counter is given back on failed and on DELETE. */
 export const counted = ['provisioning', 'available', 'updating', 'suspended'] as const satisfies readonly Status[];
 
+/** What an updating service is changed in. */
+export const changes = ['rotate', 'plan', 'suspend', 'resume'] as const;
+export type Change = (typeof changes)[number];
+
+/** From which statuses a change may be accepted, what its operation is called and how long its run may take (contract §2). */
+export const changeRules = {
+  rotate: { from: ['available'], kind: 'postgres.rotate_credentials', seconds: 120 },
+  plan: { from: ['available', 'suspended'], kind: 'postgres.change_plan', seconds: 600 },
+  suspend: { from: ['available'], kind: 'postgres.suspend', seconds: 120 },
+  resume: { from: ['suspended'], kind: 'postgres.resume', seconds: 120 },
+} as const satisfies Record<Change, { from: readonly Status[]; kind: string; seconds: number }>;
+
 /** Operation kinds that hold a service; a backup runs beside them. */
 export const holdingKinds = [
   'postgres.provision', 'postgres.delete', 'postgres.rotate_credentials', 'postgres.change_plan', 'postgres.suspend', 'postgres.resume',
@@ -52,6 +64,13 @@ export const holdingKinds = [
 /** Steps of the workflows, in order; they are also the steps of the operation (contract §5.2). */
 export const steps = {
   provisionPostgres: ['ensurePlacement', 'ensureInstance', 'ensureAccess', 'verifyAccess', 'markAvailable'],
+  changePostgres: {
+    rotate: ['ensureAccess', 'markChanged'],
+    plan: ['applyLimits', 'markChanged'],
+    suspend: ['blockAccess', 'stopInstance', 'markChanged'],
+    resume: ['ensureInstance', 'unblockAccess', 'verifyAccess', 'markChanged'],
+  },
+  undeletePostgres: ['reviveInstance', 'ensureAccess', 'verifyAccess', 'markAvailable'],
   deletePostgres: ['blockAccess', 'cancelOtherRuns', 'retainInstance', 'destroyInstance', 'destroyCredentials', 'markDeleted'],
 } as const;
 

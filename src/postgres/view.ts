@@ -39,7 +39,7 @@ export function viewService(row: ServiceRow, address: Address): ServiceView {
     updatedAt: row.updatedAt.toISOString(),
     availableAt: at(row.availableAt),
     suspendedAt: at(row.suspendedAt),
-    deletionRequestedAt: at(row.deletionRequestedAt),
+    deletionRequestedAt: row.status === 'deleting' || row.status === 'deleted' ? at(row.deletionRequestedAt) : null,
     deletedAt: at(row.deletedAt),
     recoverableUntil: at(row.recoverableUntil),
     trialExpiresAt: at(row.trialExpiresAt),

@@ -1,6 +1,8 @@
 /** Workflow ids are public: `<product>-<verb>/<row id>` (design.md §5). They change only behind patched(). */
 export const workflowIds = {
   provisionPostgres: (serviceId: string) => `postgres-provision/${serviceId}`,
+  changePostgres: (operationId: string) => `postgres-change/${operationId}`,
+  restorePostgres: (operationId: string) => `postgres-restore/${operationId}`,
   deletePostgres: (serviceId: string) => `postgres-delete/${serviceId}`,
   sendAccountMail: (mailId: string) => `identity-mail/${mailId}`,
   deleteProject: (projectId: string) => `identity-delete-project/${projectId}`,

@@ -10,8 +10,12 @@ import type { Database } from '../../src/db/client';
 import { trustedProxies } from '../../src/http/client-address';
 import { createLimiter } from '../../src/http/rate-limit';
 import { createApp, createHttpServer } from '../../src/http/server';
-import { checkApiKey, createEngine, readSession, recordDenial } from '../../src/identity/service';
+import { appendAudit, checkApiKey, createEngine, readSession, recordDenial } from '../../src/identity/service';
 import type { OperationRow } from '../../src/operations/store';
+import { billingOperations } from '../../src/billing/operations';
+import { createLedgerProvider } from '../../src/adapters/billing-provider/ledger';
+import { readBooks } from '../../src/billing/store/ledger';
+import { changePlan, lockForBilling } from '../../src/postgres/service';
 import { postgresOperations } from '../../src/postgres/operations';
 import { acceptedAnswer, credentialsAnswer, deletedAnswer, listServicesAnswer, serviceAnswer } from '../../src/postgres/schemas';
 import { createPublicGateway } from '../../src/postgres/public-gateway';
@@ -54,7 +58,7 @@ export function withPostgresApi(env: Record<string, string> = {}): PostgresApi {
     config = testConfig(test.url, env);
     await ensureCatalogue(test.database, config);
     tenant = await createTenant(test.database, config.AUTH_SECRET);
-    server = createHttpServer(createApp(testDeps(test.database, config, secrets, started), postgresOperations));
+    server = createHttpServer(createApp(testDeps(test.database, config, secrets, started), [...postgresOperations, ...billingOperations]));
     await new Promise<void>((done) => server?.listen(0, '127.0.0.1', done));
     const address = server.address();
     origin = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
@@ -101,6 +105,7 @@ export function testDeps(db: Database, config: Config, secrets: Secrets, started
     recordDenial: (denial: Omit<Parameters<typeof recordDenial>[1], 'target'>) => recordDenial(db, { ...denial, target: null }),
     dispatcher: { start: async (operation: OperationRow) => void started.push(operation) },
     publicGateway: createPublicGateway(config, authority),
+    appendAudit, changePlan: { postgres: changePlan }, lockForChange: { postgres: lockForBilling }, billingProvider: createLedgerProvider({ readInvoice: (ref) => readBooks(db.prisma, ref) }),
   };
 }
 

@@ -9,7 +9,7 @@ export async function givePassword({ database, secrets }: { database: Database; 
   await database.pool.query(`update postgres_credential set state = 'current', secret_sealed = $2, verifier_sealed = $2 where service_id = $1`, [serviceId, sealed]);
 }
 
-const common = `status_before = null, status_reason = null, phase = null, suspended_at = null, deletion_requested_at = null, deleted_at = null, deadline_at = null, access_open = false`;
+const common = `status_before = null, status_reason = null, phase = null, suspended_at = null, deletion_requested_at = null, deleted_at = null, deadline_at = null, access_open = false, change = null, run_seconds = null, deleted_before = null`;
 const own: Readonly<Record<string, string>> = {
   provisioning: 'deadline_at = now()',
   available: 'available_at = now(), access_open = true',

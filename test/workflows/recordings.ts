@@ -18,6 +18,12 @@ const provision = {
 };
 const deletion = { blockAccess: async () => ({ retain: true }), cancelOtherRuns: done, retainInstance: done, destroyInstance: done, destroyCredentials: done, markDeleted: done };
 
+const change = {
+  ensureAccess: done, applyLimits: done, blockAccess: async () => ({ retain: false }), stopInstance: done, ensureInstance: done, unblockAccess: done, verifyAccess: done,
+  markChanged: done, revertAccess: done, revertLimits: done, revertMode: done, markChangeFailed: done,
+};
+const revival = { reviveInstance: done, ensureAccess: done, verifyAccess: done, markAvailable: done, retainInstance: done, destroyCredentials: done, markUndeleteFailed: done };
+
 const projectRun = { projectId: 'prj_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
 const orgRun = { orgId: 'org_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
 const mailRun = { mailId: 'msg_01kahq3v7ye5fr2m8d4xw0zt6c' };
@@ -46,6 +52,13 @@ export const recordings: readonly Recording[] = [
   { workflow: 'provisionPostgres', variant: 'undone', input: postgresRun, activities: { ...provision, ensureAccess: refused } },
   { workflow: 'provisionPostgres', variant: 'undo-refused', input: postgresRun, activities: { ...provision, ensurePlacement: refused, destroyInstance: refused } },
   { workflow: 'provisionPostgres', variant: 'superseded', input: postgresRun, activities: { ...provision, ensureInstance: superseded } },
+  { workflow: 'changePostgres', variant: 'rotated', input: { ...postgresRun, change: 'rotate' }, activities: change },
+  { workflow: 'changePostgres', variant: 'plan-applied', input: { ...postgresRun, change: 'plan' }, activities: change },
+  { workflow: 'changePostgres', variant: 'suspended', input: { ...postgresRun, change: 'suspend' }, activities: change },
+  { workflow: 'changePostgres', variant: 'resumed', input: { ...postgresRun, change: 'resume' }, activities: change },
+  { workflow: 'changePostgres', variant: 'plan-undone', input: { ...postgresRun, change: 'plan' }, activities: { ...change, applyLimits: refused } },
+  { workflow: 'restorePostgres', variant: 'revived', input: { ...postgresRun, source: 'retained', seconds: 601 }, activities: revival },
+  { workflow: 'restorePostgres', variant: 'retained-again', input: { ...postgresRun, source: 'retained', seconds: 601 }, activities: { ...revival, verifyAccess: refused } },
   { workflow: 'deletePostgres', variant: 'retained', input: { ...postgresRun, generation: 2 }, activities: deletion },
   { workflow: 'deletePostgres', variant: 'destroyed', input: { ...postgresRun, generation: 2 }, activities: { ...deletion, blockAccess: async () => ({ retain: false }) } },
   { workflow: 'sendAccountMail', variant: 'sent', input: mailRun, activities: mail },

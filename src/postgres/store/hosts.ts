@@ -50,3 +50,13 @@ export async function releaseHost(tx: Tx, serviceId: string): Promise<void> {
     update postgres_host h set reserved_bytes = h.reserved_bytes - freed.reserved_bytes, services = h.services - 1, updated_at = now()
     from freed where h.name = freed.host_id`, serviceId);
 }
+
+/** The service's reservation on its host becomes so many bytes; false when the host has no room for more. Safe twice. */
+export async function resizeReservation(tx: Tx, serviceId: string, bytes: number): Promise<boolean> {
+  return 1 === await execute(tx, `with old as (
+      select id, host_id, reserved_bytes from postgres_service where id = $1 and host_id is not null for update),
+    host as (
+      update postgres_host h set reserved_bytes = h.reserved_bytes + $2::bigint - old.reserved_bytes, updated_at = now()
+      from old where h.name = old.host_id and h.reserved_bytes + $2::bigint - old.reserved_bytes <= h.capacity_bytes returning h.name)
+    update postgres_service s set reserved_bytes = $2::bigint from host where s.id = $1`, serviceId, bytes);
+}

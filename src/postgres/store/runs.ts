@@ -6,19 +6,17 @@ import { serviceColumns, type ServiceRow } from './services';
 /** One accepted intent at work. `generation` is what it may still speak for: a newer intent has a higher one. */
 export type Run = { serviceId: string; operationId: string; generation: number };
 
-/** Seconds a provisioning may take once a workflow has begun it. */
-export const provisionSeconds = 120;
-
 /**
- * Provisioning goes on in this phase; the first one sets the deadline. Null when a newer intent owns the service.
+ * The run is at work, provisioning in this phase; its first step sets the deadline. Null when a newer intent owns the service.
  * `alone`: the statement is its own transaction and need not wait for the disk, because a phase only informs a reader.
  */
-export async function enterPhase(db: Db, run: Run, phase: Phase, commit: 'alone' | 'together' = 'alone'): Promise<ServiceRow | null> {
+export async function enterPhase(db: Db, run: Run, phase: Phase | null, commit: 'alone' | 'together' = 'alone'): Promise<ServiceRow | null> {
   const mode = commit === 'alone' ? `set_config('synchronous_commit', 'off', true)` : `''`;
   const [row] = await rows<ServiceRow>(db, `with mode as materialized (select ${mode})
-    update postgres_service s set phase = $3, updated_at = now(),
-      deadline_at = case when s.phase is null then now() + ${provisionSeconds} * interval '1 second' else s.deadline_at end
-    from mode where s.id = $1 and s.generation = $2::int and s.status = 'provisioning' returning ${serviceColumns}, null as "operationId"`,
+    update postgres_service s set updated_at = now(), run_seconds = null,
+      phase = case when s.status <> 'provisioning' then null when $3 = 'initializing' and s.system_id is not null then 'starting' else $3 end,
+      deadline_at = case when s.run_seconds is null then s.deadline_at else now() + s.run_seconds * interval '1 second' end
+    from mode where s.id = $1 and s.generation = $2::int and s.status in ('provisioning', 'updating') returning ${serviceColumns}, null as "operationId"`,
   run.serviceId, run.generation, phase);
   return row ?? null;
 }
@@ -43,32 +41,41 @@ export function setInstanceRef(db: Db, run: Run, instanceRef: string): Promise<b
 }
 
 export function setInstanceRunning(db: Db, run: Run, systemId: string | null): Promise<boolean> {
-  return changed(db, `${lax} update postgres_service set system_id = $3, compute = 'running' from lax where ${owned} and status = 'provisioning'`, run, systemId);
+  return changed(db, `${lax} update postgres_service set system_id = $3, compute = 'running' from lax where ${owned} and status in ('provisioning', 'updating')`, run, systemId);
 }
 
 /** The server knows the login: gateways may let it in. */
 export function openAccess(db: Db, run: Run): Promise<boolean> {
-  return changed(db, `${lax} update postgres_service set access_open = true from lax where ${owned} and status = 'provisioning'`, run);
+  return changed(db, `${lax} update postgres_service set access_open = true from lax where ${owned} and status in ('provisioning', 'updating')`, run);
+}
+
+/** Gateways refuse from the commit on. A service that is deleted was closed with its DELETE. */
+export function closeAccess(db: Db, run: Run): Promise<boolean> {
+  return changed(db, `update postgres_service set access_open = false where ${owned} and status = 'updating'`, run);
+}
+
+export function setStopped(db: Db, run: Run): Promise<boolean> {
+  return changed(db, `update postgres_service set compute = 'stopped' where ${owned} and status = 'updating'`, run);
 }
 
 /** provisioning → available. The service as it is now, or null when the compare-and-set lost. */
 export async function setAvailable(tx: Tx, run: Run): Promise<ServiceRow | null> {
-  const [row] = await rows<ServiceRow>(tx, `update postgres_service s set status = 'available', phase = null, deadline_at = null, updated_at = now(),
-      available_at = coalesce(available_at, now())
+  const [row] = await rows<ServiceRow>(tx, `update postgres_service s set status = 'available', phase = null, deadline_at = null, run_seconds = null, updated_at = now(),
+      available_at = coalesce(available_at, now()), deleted_before = null, deletion_requested_at = null
     where ${owned} and status = 'provisioning' and access_open returning ${serviceColumns}, null as "operationId"`, run.serviceId, run.generation);
   return row ?? null;
 }
 
 /** provisioning → failed, after everything it held was given back. */
 export function setFailed(tx: Tx, run: Run, reason: StatusReason): Promise<boolean> {
-  return changed(tx, `update postgres_service set status = 'failed', status_reason = $3, phase = null, deadline_at = null, access_open = false,
+  return changed(tx, `update postgres_service set status = 'failed', status_reason = $3, phase = null, deadline_at = null, run_seconds = null, access_open = false,
       compute = 'stopped', updated_at = now()
     where ${owned} and status = 'provisioning'`, run, reason);
 }
 
 /** deleting → deleted. What still has a host is retained and can be brought back for so many hours; a purge cuts that to now. */
 export function setDeleted(tx: Tx, run: Run, undeleteHours: number): Promise<boolean> {
-  return changed(tx, `update postgres_service set status = 'deleted', deleted_at = now(), deadline_at = null, compute = 'stopped', updated_at = now(),
+  return changed(tx, `update postgres_service set status = 'deleted', deleted_at = now(), deadline_at = null, run_seconds = null, compute = 'stopped', updated_at = now(),
       recoverable_until = case when host_id is null then null when purge then now() else now() + $3::int * interval '1 hour' end
     where ${owned} and status = 'deleting'`, run, undeleteHours);
 }

@@ -3,7 +3,7 @@ import type { PageKey } from '../../core/cursor';
 import { execute, rows, type Db } from '../../db/client';
 import type { Tx } from '../../db/transaction';
 import type { Names, Plan } from '../rules';
-import { before, holdingKinds, type Phase, type Status, type StatusReason, type StorageState } from '../state';
+import { before, holdingKinds, type Change, type Phase, type Status, type StatusReason, type StorageState } from '../state';
 
 export type ServiceRow = {
   id: Id<'pg'>; orgId: Id<'org'>; projectId: Id<'prj'>; displayName: string; plan: Plan; status: Status; statusBefore: Status | null;
@@ -12,7 +12,7 @@ export type ServiceRow = {
   deletionProtection: boolean; purge: boolean; sourceServiceId: string | null; hostId: string | null; instanceRef: string | null;
   storageState: StorageState; usedBytes: number | null; measuredAt: Date | null; deadlineAt: Date | null; createdAt: Date; updatedAt: Date;
   availableAt: Date | null; suspendedAt: Date | null; deletionRequestedAt: Date | null; deletedAt: Date | null; recoverableUntil: Date | null;
-  trialExpiresAt: Date | null;
+  trialExpiresAt: Date | null; change: Change | null; pendingPlan: Plan | null; deletedBefore: Date | null; systemId: string | null;
   /** The open operation that holds the service. */
   operationId: Id<'op'> | null;
 };
@@ -24,7 +24,7 @@ export const serviceColumns = `s.id, s.org_id as "orgId", s.project_id as "proje
   s.used_bytes::float8 as "usedBytes", s.measured_at as "measuredAt", s.deadline_at as "deadlineAt", s.created_at as "createdAt",
   s.updated_at as "updatedAt", s.available_at as "availableAt", s.suspended_at as "suspendedAt",
   s.deletion_requested_at as "deletionRequestedAt", s.deleted_at as "deletedAt", s.recoverable_until as "recoverableUntil",
-  s.trial_expires_at as "trialExpiresAt"`;
+  s.trial_expires_at as "trialExpiresAt", s.change, s.pending_plan as "pendingPlan", s.deleted_before as "deletedBefore", s.system_id as "systemId"`;
 
 const holder = `(select o.id from operation o where o.resource_id = s.id and o.state in ('pending', 'running')
   and o.kind in (${holdingKinds.map((kind) => `'${kind}'`).join(', ')}) order by o.created_at desc, o.id desc limit 1) as "operationId"`;
@@ -32,21 +32,27 @@ const holder = `(select o.id from operation o where o.resource_id = s.id and o.s
 export type NewService = {
   id: Id<'pg'>; orgId: Id<'org'>; projectId: Id<'prj'>; displayName: string; plan: Plan; region: string; version: string;
   isolation: 'instance' | 'database'; names: Names; allowedCidrs: readonly string[]; deletionProtection: boolean; trialDays: number | null;
+  /** The service it is restored from, and how long that may take; otherwise it is made empty. */
+  source?: { serviceId: string; runSeconds: number };
 };
+
+/** Seconds making a service may take once a workflow has begun it. */
+export const provisionSeconds = 120;
 
 /** The service, provisioning at generation 1, with its first credential still to be made. Its deadline until a workflow begins is an alert. */
 export async function insertService(tx: Tx, service: NewService): Promise<ServiceRow> {
   const [row] = await rows<Omit<ServiceRow, 'operationId'>>(tx, `
     with s as (
       insert into postgres_service (id, org_id, project_id, key, display_name, plan, status, region, version, isolation, database, allowed_cidrs,
-        deletion_protection, deadline_at, trial_expires_at)
+        deletion_protection, deadline_at, trial_expires_at, run_seconds, source_service_id)
       values ($1, $2, $3, $4, $5, $6, 'provisioning', $7, $8, $9, $10, $11::text[], $12::boolean, now() + interval '10 minutes',
-        now() + $13::int * interval '1 day')
+        now() + $13::int * interval '1 day', $15::int, $16)
       returning *),
     credential as (insert into postgres_credential (service_id, version, login) select s.id, 1, $14 from s)
     select ${serviceColumns} from s`,
   service.id, service.orgId, service.projectId, service.names.key, service.displayName, service.plan, service.region, service.version,
-  service.isolation, service.names.database, service.allowedCidrs, service.deletionProtection, service.trialDays, service.names.logins[0]);
+  service.isolation, service.names.database, service.allowedCidrs, service.deletionProtection, service.trialDays, service.names.logins[0],
+  service.source?.runSeconds ?? provisionSeconds, service.source?.serviceId ?? null);
   if (!row) throw new Error('The service row was not written.');
   return { ...row, operationId: null };
 }
@@ -94,7 +100,8 @@ export async function updateSettings(
 export async function beginDeletion(tx: Tx, service: { id: string; generation: number; purge: boolean }): Promise<boolean> {
   return 1 === await execute(tx, `update postgres_service set status = 'deleting', status_before = null, status_reason = null, phase = null,
       suspended_at = null, access_open = false, generation = generation + 1, purge = $3::boolean, deletion_requested_at = now(),
-      deadline_at = now() + interval '10 minutes', updated_at = now()
+      deadline_at = now() + interval '10 minutes', run_seconds = null, change = null, pending_plan = null, suspended_reason = null, suspended_since = null,
+      deleted_before = null, updated_at = now()
     where id = $1 and generation = $2 and status = any($4::text[])`, service.id, service.generation, service.purge, before('deleting'));
 }
 
@@ -103,6 +110,18 @@ export async function askPurge(tx: Tx, serviceId: string): Promise<boolean> {
   return 1 === await execute(tx, `update postgres_service set purge = true, updated_at = now(),
       recoverable_until = case when status = 'deleted' then now() end
     where id = $1 and status in ('deleting', 'deleted') and not purge`, serviceId);
+}
+
+/** Any service, locked until the transaction ends; null when absent. */
+export async function lockAnyService(tx: Tx, serviceId: string): Promise<ServiceRow | null> {
+  await execute(tx, 'select from postgres_service where id = $1 for update', serviceId);
+  return loadService(tx, serviceId);
+}
+
+/** Services of an organisation in a status, suspended for the reason where one is given; locked in one order. */
+export async function lockOfOrganization(tx: Tx, orgId: string, status: Status, reason: StatusReason | null): Promise<ServiceRow[]> {
+  return rows<ServiceRow>(tx, `select ${serviceColumns}, null as "operationId" from postgres_service s
+    where s.org_id = $1 and s.status = $2 and ($3::text is null or s.status_reason = $3::text) order by s.id for update`, orgId, status, reason);
 }
 
 /** Services of a project that a deletion of the project must delete; locked in one order. */
