@@ -40,6 +40,14 @@ export function isId<P extends IdPrefix>(prefix: P, text: unknown): text is Id<P
   return typeof text === 'string' && text.startsWith(`${prefix}_`) && suffix.test(text.slice(prefix.length + 1));
 }
 
+/** The millisecond an id was made in, as far as it counts (see newId). The id must be well-formed. */
+export function timeOfId<P extends IdPrefix>(id: Id<P>): Date {
+  const text = id.slice(id.length - 26);
+  let value = 0;
+  for (const letter of text.slice(0, 10)) value = value * 32 + alphabet.indexOf(letter);
+  return new Date(value);
+}
+
 function encode(bytes: Buffer): string {
   let value = BigInt(`0x${bytes.toString('hex')}`);
   let text = '';
