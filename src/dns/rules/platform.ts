@@ -19,7 +19,7 @@ export type Platform = {
 type Configured = {
   DNS_NAMESERVER_SUFFIX: string; DNS_EDGE_SUFFIX: string; DNS_SOA_RNAME: string; DNS_SERVERS: Platform['servers']; DNS_ALLOW_TEST_TLDS: boolean;
   GATEWAY_PUBLIC_ADDRESSES: readonly string[]; GATEWAY_ALLOW_PRIVATE_ORIGINS: readonly string[];
-  API_ADDR: string; METRICS_ADDR: string; DNS_LISTEN: readonly string[]; PG_GATEWAY_ADDR: readonly string[]; DATABASE_PORT: number; TEMPORAL_PORT: number; TEMPORAL_UI_PORT: number;
+  GATEWAY_HTTP_ADDR: string; GATEWAY_HTTPS_ADDR: string; GATEWAY_ADMIN_ADDR: string; API_ADDR: string; METRICS_ADDR: string; DNS_LISTEN: readonly string[]; PG_GATEWAY_ADDR: readonly string[]; DATABASE_PORT: number; TEMPORAL_PORT: number; TEMPORAL_UI_PORT: number;
 };
 
 export function platformOf(config: Configured): Platform {
@@ -32,7 +32,7 @@ export function platformOf(config: Configured): Platform {
 }
 
 function portsOf(config: Configured): ReadonlySet<number> {
-  const listening = [config.API_ADDR, config.METRICS_ADDR, ...config.DNS_LISTEN, ...config.PG_GATEWAY_ADDR].map((address) => Number(address.slice(address.lastIndexOf(':') + 1)));
+  const listening = [config.API_ADDR, config.METRICS_ADDR, config.GATEWAY_HTTP_ADDR, config.GATEWAY_HTTPS_ADDR, config.GATEWAY_ADMIN_ADDR, ...config.DNS_LISTEN, ...config.PG_GATEWAY_ADDR].map((address) => Number(address.slice(address.lastIndexOf(':') + 1)));
   return new Set([...listening, config.DATABASE_PORT, config.TEMPORAL_PORT, config.TEMPORAL_UI_PORT]);
 }
 

@@ -4,8 +4,9 @@ import type { Log } from '../../core/log';
 import type { Database } from '../../db/client';
 import type { Listener } from '../../db/listen';
 import { policySchema, type Policy } from '../../gateway/schemas';
-import { acknowledgePolicies, beatInstance, listChangedCertificates, listPolicyVersions, readStoredZone, removeInstance, type InstanceState } from '../../gateway/store/feed';
+import { acknowledgePolicies, beatInstance, listChangedCertificates, listPolicyVersions, readStoredZone, removeInstance, writeOriginFindings, type InstanceState } from '../../gateway/store/feed';
 import type { GatewayMetrics } from './metrics';
+import type { OriginHealth } from './origin-health';
 import type { Route, ZoneFacts, ZoneTable } from './zone-table';
 
 /** What the DNS product says of its zones; handed in, for it is not ours. */
@@ -17,7 +18,7 @@ export type ZoneRoutes = {
 };
 
 export type FeedOptions = {
-  db: Database; listener: Listener; routes: ZoneRoutes; zones: ZoneTable; instanceId: string; metrics: GatewayMetrics; log: Log;
+  db: Database; listener: Listener; routes: ZoneRoutes; zones: ZoneTable; instanceId: string; metrics: GatewayMetrics; log: Log; health: OriginHealth;
   /** Zones to begin with while the database is away; null when nothing is kept. */
   remembered: () => Promise<readonly ZoneFacts[] | null>;
 };
@@ -103,7 +104,14 @@ export class Feed {
 
   /** Whoever has removed our row has taken us for gone: all is acknowledged again. */
   private async beat(): Promise<void> {
-    await beatInstance(this.options.db.prisma, this.options.instanceId, this.state);
+    const { db, instanceId, health } = this.options;
+    if (await beatInstance(db.prisma, instanceId, this.state)) for (const [zoneId, { policyVersion }] of this.known) if (policyVersion > 0) this.ack(zoneId, policyVersion);
+    const findings = health.take();
+    if (findings.length === 0) return;
+    await writeOriginFindings(db, instanceId, findings).catch((error: unknown) => {
+      health.restore(findings);
+      throw error;
+    });
   }
 
   private every(ms: number, run: () => Promise<void>): void {

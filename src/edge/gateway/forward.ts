@@ -101,6 +101,7 @@ class Forwarding {
     const status = answer.statusCode ?? 502;
     visit.originStatus = status;
     this.options.access.resting.reached(target);
+    this.found(target, null);
     if (visit.judge.policy.mode !== 'off') visit.judge.answered(visit.facts, status);
     const inspected = this.options.inspect(visit, answer);
     if (!inspected) return this.relay(answer, []);
@@ -155,12 +156,18 @@ class Forwarding {
     if (this.over || !origin) return;
     if (visit.responder.isStarted) return visit.responder.abort();
     const wasReached = agent.isEstablished(origin);
-    if (!wasReached) access.resting.failed(target, error.code ?? error.message);
+    if (!wasReached) access.resting.failed(target);
+    if (!wasReached || this.isLate) this.found(target, this.isLate ? 'no answer in time' : error.code ?? error.message);
     metrics.originFailures.inc({ reason: this.isLate ? 'first_byte' : wasReached ? 'broken' : 'connect' });
     const { method } = visit.head;
     const isSafe = visit.body === null && (method === 'GET' || method === 'HEAD') && !this.isLate;
     if (mayRetry && isSafe && (origin.reusedSocket || visit.host.pool.hasOther(target))) return this.begin(target);
     this.fail(this.isLate || error.code === 'ETIMEDOUT' ? 504 : 502);
+  }
+
+  private found({ address }: Target, error: string | null): void {
+    const { facts: { zoneId, receivedAt }, host: { route: { hostname } } } = this.visit;
+    this.options.access.health.found({ zoneId, hostname, address }, error, receivedAt);
   }
 
   private fail(status: 502 | 504): void {

@@ -15,6 +15,7 @@ import type { MakeJudge } from './judge';
 import { Listeners } from './listeners';
 import { createGatewayMetrics } from './metrics';
 import { RestingAddresses } from './origin-access';
+import { OriginHealth } from './origin-health';
 import { OriginAgent } from './origin-agent';
 import { OriginNames, type ResolveName } from './origin-names';
 import { SlowBodies } from './request-body';
@@ -52,7 +53,8 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const { db, log, secrets, snapshotFile } = deps;
   const metrics = createGatewayMetrics(deps.registry);
   const zones = new ZoneTable(deps.defaultPolicy, deps.makeJudge);
-  const feed = new Feed({ ...deps, zones, metrics, remembered: async () => (snapshotFile === null ? null : readSnapshot(snapshotFile, secrets, log)) });
+  const health = new OriginHealth();
+  const feed = new Feed({ ...deps, zones, metrics, health, remembered: async () => (snapshotFile === null ? null : readSnapshot(snapshotFile, secrets, log)) });
   await feed.start();
   const snapshot = snapshotFile === null ? null : new SnapshotWriter(snapshotFile, zones, secrets, log);
   void snapshot?.write();
@@ -60,7 +62,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const isTrusted = inNetworks(deps.trustedProxies);
   const agent = deps.agent ?? new OriginAgent();
   const handler = new Handler({
-    ...deps, zones, metrics, slowBodies, isTrusted, agent, access: { names: new OriginNames(deps.resolveName), resting: new RestingAddresses(Date.now), mayDial: deps.mayDial },
+    ...deps, zones, metrics, slowBodies, isTrusted, agent, access: { names: new OriginNames(deps.resolveName), resting: new RestingAddresses(Date.now), health, mayDial: deps.mayDial },
     acmeToken: acmeTokens(db),
   });
   const certificates = new CertificateStore(zones, secrets, log);

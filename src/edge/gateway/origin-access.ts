@@ -3,12 +3,14 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { parseAddress } from '../../core/listen';
 import { plainAddress } from './client-address';
+import type { OriginHealth } from './origin-health';
 import type { OriginNames } from './origin-names';
 
 /** How origins are reached by everybody in this process. */
 export type OriginAccess = {
   readonly names: OriginNames;
   readonly resting: RestingAddresses;
+  readonly health: OriginHealth;
   /** Whether the gateway may connect there (contract gateway.md §4.3, origin). */
   mayDial(address: string, port: number): boolean;
 };
@@ -66,17 +68,17 @@ const restMs = { first: 10_000, max: 60_000 };
 
 /** Addresses that could not be connected to: tried again after 10 s, then 20, 40, 60. */
 export class RestingAddresses {
-  private readonly rests = new Map<string, { until: number; ms: number; error: string; at: number }>();
+  private readonly rests = new Map<string, { until: number; ms: number }>();
 
   constructor(private readonly nowMs: () => number) {}
 
-  failed(target: { address: string; port: number }, error: string): void {
+  failed(target: { address: string; port: number }): void {
     const key = keyOf(target);
     const before = this.rests.get(key);
     const now = this.nowMs();
     if (before && before.until > now) return;
     const ms = before ? Math.min(before.ms * 2, restMs.max) : restMs.first;
-    this.rests.set(key, { until: now + ms, ms, error, at: now });
+    this.rests.set(key, { until: now + ms, ms });
   }
 
   reached(target: { address: string; port: number }): void {
@@ -88,11 +90,6 @@ export class RestingAddresses {
     if (this.rests.size === 0) return 0;
     const rest = this.rests.get(keyOf(target));
     return rest && rest.until > this.nowMs() ? rest.until : 0;
-  }
-
-  /** What could not be connected to the last time it was tried. */
-  unhealthy(): { address: string; error: string; at: number }[] {
-    return [...this.rests].map(([address, { error, at }]) => ({ address, error, at }));
   }
 }
 

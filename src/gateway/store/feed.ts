@@ -28,9 +28,11 @@ export function listChangedCertificates(db: Db, withinSeconds: number): Promise<
 
 export type InstanceState = 'starting' | 'ready' | 'draining';
 
-/** The instance has a row with this state and a heartbeat of now. */
-export async function beatInstance(db: Db, id: string, state: InstanceState): Promise<void> {
-  await execute(db, `insert into gateway_instance (id, state) values ($1, $2) on conflict (id) do update set state = excluded.state, heartbeat_at = now()`, id, state);
+/** The instance has a row with this state and a heartbeat of now. True: the row is new, so that nothing is acknowledged yet. */
+export async function beatInstance(db: Db, id: string, state: InstanceState): Promise<boolean> {
+  const [row] = await rows<{ made: boolean }>(db, `insert into gateway_instance (id, state) values ($1, $2)
+    on conflict (id) do update set state = excluded.state, heartbeat_at = now() returning (xmax = 0) as made`, id, state);
+  return row?.made ?? false;
 }
 
 /** Nobody waits for its acknowledgements any more. */
@@ -49,4 +51,13 @@ export async function acknowledgePolicies(database: Database, instanceId: string
 export async function findAcmeToken(database: Database, token: string): Promise<string | null> {
   const [row] = await prepared<{ answer: string }>(database, `select key_authorization as answer from gateway_acme_token where token = $1 and created_at > now() - interval '1 hour'`, [token]);
   return row?.answer ?? null;
+}
+
+export type OriginFinding = { zoneId: string; hostname: string; address: string; healthy: boolean; lastError: string | null; /** RFC 3339. */ checkedAt: string };
+
+/** How the instance last found these origins. */
+export async function writeOriginFindings(database: Database, instanceId: string, findings: readonly OriginFinding[]): Promise<void> {
+  await prepared(database, `insert into gateway_origin (instance_id, zone_id, hostname, address, healthy, last_error, checked_at)
+    select $1, f."zoneId", f.hostname, f.address, f.healthy, f."lastError", f."checkedAt" from json_to_recordset($2::json) as f ("zoneId" text, hostname text, address text, healthy boolean, "lastError" text, "checkedAt" timestamptz)
+    on conflict (instance_id, zone_id, hostname, address) do update set healthy = excluded.healthy, last_error = excluded.last_error, checked_at = excluded.checked_at`, [instanceId, JSON.stringify(findings)]);
 }
