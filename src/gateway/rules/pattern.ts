@@ -23,6 +23,8 @@ export interface PatternOptions {
 }
 
 export interface CompiledPattern {
+  /** As it was given. */
+  readonly source: string;
   readonly guard: Guard;
   /** In lower case: a value without any of them (in lower case) never matches; null when nothing can be said. */
   readonly literals: readonly string[] | null;
@@ -48,12 +50,12 @@ export function compilePattern(source: string, options: PatternOptions): Compile
   const literals = requiredLiterals(tree);
   const flags = user ? '' : 'm';
   const split = attempt(() => writePattern(tree, { split: true, captures }));
-  if (split !== null && isLinear(split, flags)) return { guard: 'guarded', literals, ...onV8(new RegExp(split, flags), Infinity) };
+  if (split !== null && isLinear(split, flags)) return { source, guard: 'guarded', literals, ...onV8(new RegExp(split, flags), Infinity) };
   if (user) throw new PatternError('it uses what cannot be run in linear time: look-around, back-references or too large repeats');
   const plain = writePattern(tree, { split: false, captures });
   const re2 = attempt(() => RE2JS.compile(plain.replaceAll('[^]', '[\\x00-\\x{10FFFF}]'), RE2JS.MULTILINE));
-  if (re2) return { guard: 're2', literals, ...onRe2(re2) };
-  return { guard: 'prefix', literals, ...onV8(new RegExp(plain, flags), unguardedValueMax) };
+  if (re2) return { source, guard: 're2', literals, ...onRe2(re2) };
+  return { source, guard: 'prefix', literals, ...onV8(new RegExp(plain, flags), unguardedValueMax) };
 }
 
 /** Ends the process's start when the guard does not work: `^(a+)+$` on 36 characters within 100 ms. */

@@ -1,0 +1,78 @@
+import type { ManagedVerdict, RequestFacts, RuleMatch, SuggestedExclusion } from '../../../gateway/ports';
+import type { Policy } from '../../../gateway/schemas';
+import type { Evaluation, Match } from './evaluate';
+import type { Target } from './transaction';
+
+/** Hides what must not be kept of a matched value; `variable` as in `ARGS:password`. */
+export type Mask = (variable: string, value: string) => string;
+
+/** Of a matched value, before it is masked and cut. */
+const matchedReadMax = 4_096;
+const matchedMax = 128;
+const matchesMax = 10;
+const ranks: ReadonlyMap<string, number> = new Map(['EMERGENCY', 'ALERT', 'CRITICAL', 'ERROR', 'WARNING', 'NOTICE', 'INFO', 'DEBUG'].map((name, rank) => [name, rank]));
+
+interface Outcome { readonly outbound: boolean; readonly finished: boolean }
+
+/** Score, blocking and the deciding rule: of the highest severity the first, among those that count when it blocks. */
+export function verdictOf(evaluation: Evaluation, facts: RequestFacts, settings: Policy['managedRules'], { outbound, finished }: Outcome): ManagedVerdict {
+  const threshold = outbound ? settings.outboundThreshold : settings.inboundThreshold;
+  const sums = outbound ? evaluation.outbound : evaluation.inbound;
+  const score = sums.slice(1, settings.paranoiaLevel + 1).reduce((sum, part) => sum + part, 0);
+  const blocked = score >= threshold || evaluation.denied;
+  const counting = ({ rule, logOnly }: Match) => !logOnly && rule.paranoiaLevel <= settings.paranoiaLevel;
+  const found = blocked && evaluation.matches.some(counting) ? evaluation.matches.filter(counting) : evaluation.matches;
+  const deciding = found.reduce<Match | null>((best, match) => (best === null || rank(match) < rank(best) ? match : best), null);
+  const shown = evaluation.matches.slice(0, matchesMax);
+  if (deciding && !shown.includes(deciding)) shown.splice(-1, 1, deciding);
+  const described = new Map(shown.map((match) => [match, describe(match)]));
+  return {
+    score, threshold, blocked, deciding: (deciding && described.get(deciding)) ?? null, matches: [...described.values()],
+    suggestion: deciding ? suggest(deciding, facts) : null, fault: finished || blocked ? null : 'budget',
+  };
+}
+
+/** The verdict with matched values masked and cut to 128 characters. */
+export function maskVerdict(verdict: ManagedVerdict, mask: Mask): ManagedVerdict {
+  if (verdict.matches.length === 0) return verdict;
+  const masked = new Map(verdict.matches.map((match) => [match.id + match.variable, { ...match, matched: mask(match.variable, match.matched).slice(0, matchedMax) }]));
+  const deciding = verdict.deciding && masked.get(verdict.deciding.id + verdict.deciding.variable);
+  return { ...verdict, deciding: deciding ?? null, matches: verdict.matches.flatMap((match) => masked.get(match.id + match.variable) ?? []) };
+}
+
+function rank({ rule }: Match): number {
+  return ranks.get(rule.severity ?? '') ?? ranks.size;
+}
+
+function describe({ rule, message, target, value, score, logOnly }: Match): RuleMatch {
+  const variable = target ? readable(target.key === '' ? target.collection : `${target.collection}:${target.key}`).slice(0, 256) : '';
+  return {
+    id: rule.id, message: readable(message), severity: rule.severity, score: logOnly ? 0 : score, paranoiaLevel: rule.paranoiaLevel, tags: rule.tags, variable,
+    matched: readable(value),
+  };
+}
+
+/** Bytes as text that a database keeps: no NUL, nothing that is not UTF-8. */
+function readable(bytes: string): string {
+  const head = bytes.slice(0, matchedReadMax);
+  return (/[\x80-\xff]/.test(head) ? Buffer.from(head, 'latin1').toString('utf8') : head).replaceAll('\0', '\uFFFD');
+}
+
+const nameable: Readonly<Record<string, string>> = { ARGS: 'ARGS', ARGS_GET: 'ARGS', ARGS_POST: 'ARGS', REQUEST_HEADERS: 'REQUEST_HEADERS', REQUEST_COOKIES: 'REQUEST_COOKIES' };
+const whole: Readonly<Record<string, string>> = { ARGS_NAMES: 'ARGS_NAMES', ARGS_GET_NAMES: 'ARGS_NAMES', ARGS_POST_NAMES: 'ARGS_NAMES', REQUEST_BODY: 'REQUEST_BODY', FILES: 'FILES' };
+const pathMax = 1_024;
+const nameMax = 128;
+
+/** The narrowest exclusion that would have let this match pass. */
+function suggest({ rule, target }: Match, facts: RequestFacts): SuggestedExclusion {
+  const path = facts.path.startsWith('/') && facts.path.length <= pathMax ? facts.path : null;
+  return { ruleId: rule.id, target: target ? targetOf(target) : '*', pathPrefix: path };
+}
+
+function targetOf({ collection, key }: Target): string {
+  const named = nameable[collection];
+  if (named === undefined) return whole[collection] ?? '*';
+  const name = readable(key);
+  const fits = name !== '' && name.length <= nameMax && !/[\p{Cc}\uFFFD]/u.test(name);
+  return fits ? `${named}:${name}` : named;
+}
