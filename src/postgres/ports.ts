@@ -33,6 +33,9 @@ export type Observation = {
   provenAt: string | null;
 };
 
+/** What was read of a backup that became a database again, for a moment. */
+export type Drill = { systemId: string; tables: number; rows: number };
+
 export type InventoryItem = { instanceRef: string; serviceId: string | null; retained: boolean };
 
 /**
@@ -66,6 +69,8 @@ export interface PostgresBackend {
   /** Nothing of the instance is left but, with `retain`, its stopped data. Absent is success. */
   destroy(r: Ref & { retain: boolean }): Promise<void>;
   dropBackup(serviceId: string, backupId: string): Promise<void>;
+  /** The backup is restored in a place of its own, every table of it read in full, and nothing of that is left. Errors: `restore_unavailable`. */
+  drill(serviceId: string, backupId: string): Promise<Drill>;
   inventory(hostId: string): Promise<InventoryItem[]>;
 }
 

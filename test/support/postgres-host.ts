@@ -59,11 +59,12 @@ export class HostSite {
     this.open.push(close);
   }
 
-  /** The host in a process that can be killed. */
+  /** The host in a process that can be killed; killed with the site, if a failed test leaves it. */
   async startProcess(change: Partial<HostConfig> = {}): Promise<ChildProcess> {
     const child = fork(resolve(__dirname, 'postgres-host-process.ts'), [JSON.stringify({ ...this.config, ...change })],
       { execArgv: ['-r', resolve(__dirname, 'typescript.cjs')], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
     const [message] = await Promise.race([once(child, 'message'), once(child, 'exit').then(([code]) => [`exit ${code}`])]);
+    this.closeLater(async () => void child.kill('SIGKILL'));
     if (message !== 'ready') throw new Error(`The host process did not start: ${message}`);
     return child;
   }

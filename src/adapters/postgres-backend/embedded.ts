@@ -1,15 +1,14 @@
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { JsonLineClient } from '../../core/json-lines';
-import { AppError } from '../../core/errors';
 import { hostAnswers } from '../../postgres/schemas/host';
-import type { InventoryItem, Observation, PostgresBackend } from '../../postgres/ports';
+import type { Drill, InventoryItem, Observation, PostgresBackend } from '../../postgres/ports';
 import type { Names } from '../../postgres/rules';
 
 type Method<K extends keyof PostgresBackend> = PostgresBackend[K] extends (input: infer Input) => unknown ? Input : never;
 
 /** Longest a call may take; initdb, a start and a stop each have their own bound within. */
-const deadlineMs = { place: 5_000, ensureInstance: 60_000, ensureAccess: 15_000, setLimits: 30_000, setAccessMode: 30_000, observe: 5_000, destroy: 60_000, inventory: 5_000 } as const;
+const deadlineMs = { place: 5_000, ensureInstance: 60_000, ensureAccess: 15_000, setLimits: 30_000, setAccessMode: 30_000, observe: 5_000, destroy: 60_000, inventory: 5_000, snapshot: 3_600_000, restore: 3_600_000, dropBackup: 60_000, drill: 3_600_000 } as const;
 
 export type EmbeddedOptions = {
   /** Directory of the instance host's sockets. */
@@ -21,7 +20,7 @@ export type EmbeddedOptions = {
 /** One PostgreSQL server per service on this machine, through the instance host (contract postgres.md §6.1). */
 export class EmbeddedBackend implements PostgresBackend {
   readonly name = 'embedded';
-  readonly can = { idleStop: true, pointInTime: false, createDatabases: true, gateway: true };
+  readonly can = { idleStop: true, pointInTime: true, createDatabases: true, gateway: true };
   private readonly client: JsonLineClient;
 
   constructor(private readonly options: EmbeddedOptions) {
@@ -53,20 +52,24 @@ export class EmbeddedBackend implements PostgresBackend {
     return this.call('observe', r, hostAnswers.observe);
   }
 
-  async snapshot(): Promise<never> {
-    throw new AppError('backend_error', 'This backend keeps no backups.');
+  snapshot(r: Method<'snapshot'>): Promise<{ sizeBytes: number; from: string; systemId: string }> {
+    return this.call('snapshot', r, hostAnswers.snapshot);
   }
 
-  async restore(): Promise<never> {
-    throw new AppError('restore_unavailable', 'This backend keeps no backups.');
+  restore(r: Method<'restore'>): Promise<{ reachedTime: string | null }> {
+    return this.call('restore', r, hostAnswers.restore);
+  }
+
+  drill(serviceId: string, backupId: string): Promise<Drill> {
+    return this.call('drill', { serviceId, backupId }, hostAnswers.drill);
   }
 
   async destroy(r: Method<'destroy'>): Promise<void> {
     await this.call('destroy', r, hostAnswers.destroy);
   }
 
-  async dropBackup(): Promise<void> {
-    // There are no backups: absent is success.
+  async dropBackup(serviceId: string, backupId: string): Promise<void> {
+    await this.call('dropBackup', { serviceId, backupId }, hostAnswers.dropBackup);
   }
 
   inventory(): Promise<InventoryItem[]> {

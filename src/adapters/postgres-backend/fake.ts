@@ -116,6 +116,10 @@ export class FakeBackend implements PostgresBackend {
     });
   }
 
+  async drill(): Promise<never> {
+    throw new AppError('restore_unavailable', 'This backend keeps no backups.');
+  }
+
   async dropBackup(): Promise<void> {
     // There are no backups: absent is success.
   }

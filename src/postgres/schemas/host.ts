@@ -7,6 +7,8 @@ import { accessModes, plans } from '../rules';
  */
 const roleName = z.string().regex(/^[our]_[0-9a-z]{12}(_[12])?$/);
 const verifier = z.string().regex(/^SCRAM-SHA-256\$\d{4,6}:[A-Za-z0-9+/=]{16,64}\$[A-Za-z0-9+/=]{44}:[A-Za-z0-9+/=]{44}$/);
+/** Becomes a directory's name. */
+const backupId = z.string().regex(/^bak_[0-9a-z]{26}$/);
 const count = z.number().int().min(0);
 
 export const serviceIdSchema = z.string().regex(/^pg_[0-9a-z]{26}$/);
@@ -36,13 +38,14 @@ export const hostCalls = {
   setLimits: ref,
   setAccessMode: ref.extend({ mode: accessModeSchema, stop: z.boolean() }),
   observe: ref,
-  snapshot: ref.extend({ backupId: z.string() }),
+  snapshot: ref.extend({ backupId }),
   restore: ref.extend({ source: z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('retained') }),
-    z.object({ kind: z.literal('backup'), serviceId: serviceIdSchema, backupId: z.string(), targetTime: z.string().nullable() }),
+    z.object({ kind: z.literal('backup'), serviceId: serviceIdSchema, backupId, targetTime: z.iso.datetime({ offset: true }).nullable() }),
   ]) }),
   destroy: ref.extend({ retain: z.boolean() }),
-  dropBackup: z.object({ serviceId: serviceIdSchema, backupId: z.string() }),
+  dropBackup: z.object({ serviceId: serviceIdSchema, backupId }),
+  drill: z.object({ serviceId: serviceIdSchema, backupId }),
   inventory: z.object({}),
   acquire: z.object({ serviceId: serviceIdSchema }),
   release: z.object({ serviceId: serviceIdSchema }),
@@ -70,6 +73,7 @@ export const hostAnswers = {
   restore: z.object({ reachedTime: z.string().nullable() }),
   destroy: z.null(),
   dropBackup: z.null(),
+  drill: z.object({ systemId: z.string(), tables: z.number(), rows: z.number() }),
   inventory: z.array(z.object({ instanceRef: z.string(), serviceId: z.string().nullable(), retained: z.boolean() })),
   acquire: z.object({ port: z.number().int() }),
   release: z.null(),

@@ -1,6 +1,5 @@
 import { isId } from '../../../core/ids';
-import { namesOf, planLimits, type AccessMode, type Limits, type Names } from '../../../postgres/rules';
-import { modeOfStorage, storageOfMode, storageState } from '../../../postgres/rules/storage';
+import { namesOf, planLimits, storageState, type AccessMode, type Limits, type Names } from '../../../postgres/rules';
 import type { Instance } from './instance';
 import { closeAccess, limitConnections, openAccess, openDatabases } from './roles';
 import { restrict, unrestrict } from './restriction';
@@ -38,7 +37,9 @@ async function open(instance: Instance, names: Names, mode: Exclude<AccessMode, 
 
 /** What storage allows now. Measures. */
 export async function modeByStorage(instance: Instance, former: AccessMode = instance.record.mode): Promise<Exclude<AccessMode, 'blocked'>> {
-  return modeOfStorage(storageState(await instance.measure(), limitsOf(instance).storageBytes, storageOfMode(former)));
+  const previous = former === 'read_only' || former === 'restricted' ? former : 'ok';
+  const state = storageState(await instance.measure(), limitsOf(instance).storageBytes, previous);
+  return state === 'read_only' || state === 'restricted' ? state : 'full';
 }
 
 /** Null for an instance that belongs to nobody. */

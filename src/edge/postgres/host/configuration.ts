@@ -63,7 +63,7 @@ export function archiveCommand(directory: string): string {
 /** Nobody is served before the end: hot_standby off also lets a smaller plan recover what a larger one wrote. */
 function recoverySettings({ stagedDir, target }: Recovery): [string, string][] {
   const until: [string, string][] = target === null ? []
-    : target === 'consistent' ? [['recovery_target', "'immediate'"]] : [['recovery_target_time', quoted(target.toISOString())]];
+    : target === 'consistent' ? [['recovery_target', "'immediate'"]] : [['recovery_target_time', quoted(target.toISOString().replace('T', ' ').replace('Z', '+00'))]];
   return [
     ['restore_command', quoted(`cp ${shellWord(stagedDir)}/%f %p`)], ['recovery_target_timeline', "'current'"], ['recovery_target_action', "'promote'"], ['hot_standby', 'off'], ...until,
   ];

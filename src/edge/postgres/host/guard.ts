@@ -1,6 +1,5 @@
 import type { Log } from '../../../core/log';
 import { planLimits } from '../../../postgres/rules';
-import { storageShares } from '../../../postgres/rules/storage';
 import { enforceMode, modeByStorage, settleMode } from './access-mode';
 import type { Instance } from './instance';
 import type { InstanceSet } from './instance-set';
@@ -9,6 +8,8 @@ import { freeBytes, type Capacity, type ServiceCalls } from './service-calls';
 
 /** How long a measurement holds: of an instance in use, of one that is nearly full, of one that only its own background work can change. */
 const holdsMs = { used: 5_000, nearlyFull: 1_000, unused: 60_000 } as const;
+/** Share of the plan from which an instance is nearly full: a warning (contract postgres.md §4.5). */
+const nearlyFullShare = 0.8;
 const reminderMs = 600_000;
 
 type Parts = { set: InstanceSet; calls: Pick<ServiceCalls, 'inTurnOf'>; leases: Leases; capacity: Capacity; dataDir: string; log: Log };
@@ -52,7 +53,7 @@ export class Guard {
     const { measured, record: { plan, mode } } = instance;
     if (!measured || !plan) return true;
     const ageMs = performance.now() - measured.at;
-    const nearlyFull = measured.bytes >= storageShares.warning * planLimits[plan].storageBytes;
+    const nearlyFull = measured.bytes >= nearlyFullShare * planLimits[plan].storageBytes;
     const used = this.parts.leases.held(serviceId) || this.parts.leases.restedMs(serviceId) < ageMs || mode !== 'full' || await instance.walChangedMs() < ageMs;
     return ageMs >= (used ? (nearlyFull ? holdsMs.nearlyFull : holdsMs.used) : holdsMs.unused);
   }

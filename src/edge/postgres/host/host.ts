@@ -6,8 +6,8 @@ import { serveJsonLines, type Method } from '../../../core/json-lines';
 import type { Log } from '../../../core/log';
 import { hostCalls } from '../../../postgres/schemas/host';
 import { planLimits, plans, type Plan } from '../../../postgres/rules';
-import { AppError } from '../../../core/errors';
 import { Semaphore } from '../../../core/keyed-queue';
+import { Copies } from './copies';
 import { Fences } from './fences';
 import { Guard } from './guard';
 import type { Instance } from './instance';
@@ -44,11 +44,13 @@ export async function startPostgresHost(config: HostConfig, log: Log, times: Hos
   const capacity: Capacity = { bytes: config.PG_CAPACITY_BYTES ?? await defaultCapacity(site.directories.data), reserveBytes: config.PG_RESERVE_BYTES };
   const mayFill = async (): Promise<boolean> => !calls.busy && await freeBytes(site.directories.data) >= capacity.reserveBytes;
   const pool: Pool = new Pool(set, poolSizes(config), mayFill, log);
-  const calls: ServiceCalls = new ServiceCalls(site, set, { fences: await Fences.load(site.fences), leases, capacity }, pool);
+  const fences = await Fences.load(site.fences);
+  const calls: ServiceCalls = new ServiceCalls(site, set, { fences, leases, capacity }, pool);
+  const copies = new Copies({ site, set, leases, fences, calls });
   const rest = new Rest({ set, calls, leases, log }, times.idleMs);
   const guard = new Guard({ set, calls, leases, capacity, dataDir: site.directories.data, log });
   const servers = await Promise.all([
-    serveJsonLines(socket, 0o600, hostMethods(calls), log),
+    serveJsonLines(socket, 0o600, hostMethods(calls, copies), log),
     serveJsonLines(join(site.directories.run, 'gateway.sock'), 0o660, gatewayMethods(calls, leases), log),
   ]);
   const loops = [every(times.sweepMs ?? 5_000, () => rest.sweep(), log), every(times.guardMs ?? 1_000, () => guard.sweep(), log), every(60_000, () => rotateLogs(set), log)];
@@ -58,6 +60,7 @@ export async function startPostgresHost(config: HostConfig, log: Log, times: Hos
     capacity: { bytes: capacity.bytes, services: site.slots },
     pool,
     stop: async () => {
+      copies.stop();
       await Promise.all([...loops.map((end) => end()), pool.stop(), ...servers.map((server) => server.close())]);
       if (config.PG_STOP_ON_EXIT) await stopAll(set);
       await Promise.all(['host.sock', 'gateway.sock'].map((name) => rm(join(site.directories.run, name), { force: true })));
@@ -65,10 +68,7 @@ export async function startPostgresHost(config: HostConfig, log: Log, times: Hos
   };
 }
 
-function hostMethods(calls: ServiceCalls): Record<string, Method> {
-  const unavailable: Method = async () => {
-    throw new AppError('restore_unavailable', 'This host keeps no backups.');
-  };
+function hostMethods(calls: ServiceCalls, copies: Copies): Record<string, Method> {
   return {
     place: (params) => calls.place(hostCalls.place.parse(params)),
     ensureInstance: (params) => calls.ensureInstance(hostCalls.ensureInstance.parse(params)),
@@ -78,9 +78,10 @@ function hostMethods(calls: ServiceCalls): Record<string, Method> {
     observe: (params) => calls.observe(hostCalls.observe.parse(params)),
     destroy: (params) => calls.destroy(hostCalls.destroy.parse(params)),
     inventory: async () => calls.inventory(),
-    snapshot: unavailable,
-    restore: unavailable,
-    dropBackup: async () => null,
+    snapshot: (params) => copies.snapshot(hostCalls.snapshot.parse(params)),
+    restore: (params) => copies.restore(hostCalls.restore.parse(params)),
+    dropBackup: (params) => copies.dropBackup(hostCalls.dropBackup.parse(params)),
+    drill: (params) => copies.drill(hostCalls.drill.parse(params)),
   };
 }
 

@@ -37,7 +37,7 @@ export async function giveTo(path: string, { uid, gid }: Owner): Promise<void> {
 }
 
 /** First eight bytes of pg_control (src/include/catalog/pg_control.h: system_identifier). */
-async function systemIdOf(data: string): Promise<string> {
+export async function systemIdOf(data: string): Promise<string> {
   const file = await open(join(data, 'global', 'pg_control'));
   try {
     const { buffer } = await file.read(Buffer.alloc(8), 0, 8, 0);

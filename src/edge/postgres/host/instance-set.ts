@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { planLimits, type Plan } from '../../../postgres/rules';
-import { removeCluster } from './initialise';
+import { AppError } from '../../../core/errors';
+import { giveTo, removeCluster } from './initialise';
 import { Instance } from './instance';
 import { readRecord, writeRecord, type InstanceRecord } from './record';
 import type { Site } from './site';
 import { Slots } from './slots';
 
-const unbound: Omit<InstanceRecord, 'slot'> = { serviceId: null, plan: null, systemId: null, generation: 0, mode: 'full', settled: true, stopped: false, provenAt: null };
+const unbound: Omit<InstanceRecord, 'slot'> = { serviceId: null, plan: null, systemId: null, generation: 0, mode: 'full', settled: true, stopped: false, restored: null, provenAt: null };
 
 /** All instances of this host, and what is retained of former ones. The directories are the truth; this is them in memory. */
 export class InstanceSet {
@@ -82,6 +83,30 @@ export class InstanceSet {
     await instance.moveAway(join(this.site.retained, serviceId));
     this.forget(instance);
     this.retainedPlans.set(serviceId, instance.record.plan);
+  }
+
+  /** What was retained is an instance again: stopped, closed, in a slot of its own. Errors: `restore_unavailable`, `no_capacity`. */
+  async revive(serviceId: string, generation: number): Promise<Instance> {
+    const kept = join(this.site.retained, serviceId);
+    const former = this.retainedPlans.has(serviceId) ? await readRecord(kept) : null;
+    if (!former) throw new AppError('restore_unavailable', 'Nothing of the service is retained.');
+    const slot = await this.slots.take();
+    const id = `in_${randomId()}`;
+    const record = { ...former, slot, serviceId, generation, mode: 'blocked' as const, settled: false, stopped: true };
+    try {
+      const owner = this.site.ownerOf(slot);
+      if (owner) await giveTo(join(kept, 'data'), owner);
+      await writeRecord(kept, record);
+      await rename(kept, join(this.site.instances, id));
+    } catch (error) {
+      this.slots.free(slot);
+      throw error;
+    }
+    this.retainedPlans.delete(serviceId);
+    const instance = new Instance(id, this.site, this.slots, record);
+    this.instances.set(id, instance);
+    this.byService.set(serviceId, instance);
+    return instance;
   }
 
   async dropRetained(serviceId: string): Promise<void> {

@@ -16,6 +16,8 @@ const schema = z.object({
   settled: z.boolean().default(true),
   /** Stopped by intent: nobody's connection wakes it. */
   stopped: z.boolean(),
+  /** Of an instance that was made from a backup: which, and until when. */
+  restored: z.object({ backupId: z.string(), targetTime: z.string().nullable(), reachedTime: z.string().nullable() }).nullable().default(null),
   /** When a member of the running pool was last logged in to, as a customer would. */
   provenAt: z.string().nullable(),
 });

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -67,11 +67,14 @@ export async function stopServer(data: string): Promise<void> {
   await endLeftovers(data);
 }
 
-/** Children of a postmaster that was killed hold its shared memory, and with it the directory: they are ended. */
+/**
+ * Children of a postmaster that was killed hold its shared memory, and with it the directory: they are ended. Its lock file goes as well:
+ * a postmaster that nobody has reaped yet is a zombie, which the next one would take for a living server.
+ */
 export async function endLeftovers(data: string): Promise<void> {
   for (;;) {
     const left = readdirSync('/proc').map(Number).filter((pid) => pid > 0 && standsIn(pid, data));
-    if (left.length === 0) return;
+    if (left.length === 0) return rmSync(join(data, 'postmaster.pid'), { force: true });
     for (const pid of left) send(pid, 'SIGKILL');
     await delay(pollMs);
   }

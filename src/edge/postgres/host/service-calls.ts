@@ -1,4 +1,5 @@
-import { statfs } from 'node:fs/promises';
+import { rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
 import { AppError } from '../../../core/errors';
 import { KeyedQueue, Semaphore } from '../../../core/keyed-queue';
 import type { HostAnswer, HostCall } from '../../../postgres/schemas/host';
@@ -112,7 +113,7 @@ export class ServiceCalls {
     return this.inTurn(r, async () => {
       const instance = this.set.ofService(r.serviceId);
       this.parts.leases.forget(r.serviceId);
-      if (!r.retain) await this.set.dropRetained(r.serviceId);
+      if (!r.retain) await this.dropKept(r.serviceId);
       if (!instance) return null;
       if (r.retain && instance.record.systemId !== null) await this.set.retain(instance, r.serviceId);
       else await this.set.discard(instance);
@@ -164,7 +165,8 @@ export class ServiceCalls {
     await settleMode(instance);
   }
 
-  private async bound(r: Ref): Promise<Instance> {
+  /** The service's instance, taken from the pool or made if there is none. Errors: `no_capacity`. */
+  async bound(r: Ref): Promise<Instance> {
     const existing = this.set.ofService(r.serviceId);
     if (existing) return existing;
     await this.requireRoom(r.limits.storageBytes);
@@ -186,10 +188,11 @@ export class ServiceCalls {
     return instance;
   }
 
-  private async requireRoom(bytes: number): Promise<void> {
+  /** So much may be promised, and so much be written at once, with the reserve untouched. Errors: `no_capacity`. */
+  async requireRoom(bytes: number, atOnceBytes = 0): Promise<void> {
     const { capacity } = this.parts;
     const free = await freeBytes(this.site.directories.data);
-    if (free < capacity.reserveBytes || this.set.reservedBytes() + bytes > capacity.bytes) throw new AppError('no_capacity', 'This host has no room for another service of this size.');
+    if (free - atOnceBytes < capacity.reserveBytes || this.set.reservedBytes() + bytes > capacity.bytes) throw new AppError('no_capacity', 'This host has no room for another service of this size.');
   }
 
   /** An instance without sessions does not grow: its size is measured again only after somebody used it. */
@@ -200,11 +203,18 @@ export class ServiceCalls {
     return rested ? measured.bytes : instance.measure();
   }
 
+  /** What was kept for an undelete or a restore is gone. */
+  private async dropKept(serviceId: string): Promise<void> {
+    await this.set.dropRetained(serviceId);
+    await rm(join(this.site.backups, serviceId), { recursive: true, force: true });
+  }
+
   private requireFence(r: Ref): void {
     this.parts.fences.require(r.serviceId, r.generation);
   }
 
-  private async inTurn<T>(r: Ref, work: () => Promise<T>): Promise<T> {
+  /** The service's next turn, unless a newer decision comes first. Errors: `stale_generation`. */
+  async inTurn<T>(r: Ref, work: () => Promise<T>): Promise<T> {
     await this.parts.fences.raise(r.serviceId, r.generation);
     return this.turns.run(r.serviceId, async () => {
       this.requireFence(r);
