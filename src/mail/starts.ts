@@ -24,11 +24,15 @@ const failuresMax = 5;
 const halfOpenMs = 2_000;
 const notifyEveryMs = 10;
 
-type Deps = { db: Database; log: Log; metrics: Pick<Metrics, 'operationStarts'>; start: StartDelivery; perSecond: number };
+type Deps = {
+  db: Database; log: Log; metrics: Pick<Metrics, 'operationStarts'>; start: StartDelivery; perSecond: number;
+  /** A clock that does not go back. */
+  nowMs?: () => number;
+};
 
 /** Closed after five failures in a row; then one start is tried every two seconds. */
-export function createMailStarts({ db, log, metrics, start, perSecond }: Deps): MailStarts {
-  const bucket = new TokenBucket(perSecond);
+export function createMailStarts({ db, log, metrics, start, perSecond, nowMs = () => performance.now() }: Deps): MailStarts {
+  const bucket = new TokenBucket(perSecond, nowMs);
   const inFlight = new Set<Promise<void>>();
   let failures = 0;
   let openUntil = 0;
@@ -41,7 +45,7 @@ export function createMailStarts({ db, log, metrics, start, perSecond }: Deps): 
       await markDispatched(db.prisma, [message.id], workflowIds.deliverMessage(message.id));
     } catch (error) {
       failures += 1;
-      if (failures >= failuresMax) openUntil = performance.now() + halfOpenMs;
+      if (failures >= failuresMax) openUntil = nowMs() + halfOpenMs;
       metrics.operationStarts.inc({ by: 'mail', result: 'failed' });
       log.warn({ messageId: message.id, err: error }, 'a start of a delivery is left to the relay');
     }
@@ -54,8 +58,8 @@ export function createMailStarts({ db, log, metrics, start, perSecond }: Deps): 
   };
   return {
     claim() {
-      if (failures >= failuresMax && performance.now() < openUntil) return false;
-      if (failures >= failuresMax) openUntil = performance.now() + halfOpenMs;
+      if (failures >= failuresMax && nowMs() < openUntil) return false;
+      if (failures >= failuresMax) openUntil = nowMs() + halfOpenMs;
       return bucket.take();
     },
     accepted(message, claimed) {

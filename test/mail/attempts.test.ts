@@ -1,6 +1,8 @@
 import { withDatabase } from '../support/database';
+import { rounds } from '../support/rounds';
 import { acceptMessage, attempt, createMailTenant, deliveryDeps, eventsOf, messageOf, recipientsOf, ScriptedTransport, type MailTenant } from '../support/mail-delivery';
 import { createTenant } from '../support/tenant';
+import { until } from '../support/until';
 
 const test_ = withDatabase();
 const db = () => test_.database;
@@ -103,16 +105,39 @@ test('what may not be sent any more is not: expired, cancelled, a domain that lo
   expect(await messageOf(db(), going)).toMatchObject({ status: 'cancelled', status_reason: 'service_deleted' });
 });
 
-test('one 250 per recipient: concurrent runs over the same messages try each once', async () => {
+const mailsOfTwenty = rounds(100, 5_000);
+test(`one 250 per recipient: 20 workers over the same ${mailsOfTwenty} messages try each recipient once`, async () => {
   const own = await createMailTenant(db(), await createTenant(db(), 'secret'));
-  const ids = await Promise.all(Array.from({ length: 40 }, (_, i) => acceptMessage(db(), own, { to: [`a${i}@y.org`, `b${i}@y.org`] })));
-  const transport = new ScriptedTransport();
-  await Promise.all(Array.from({ length: 8 }, (_, i) => attempt(deliveryDeps(db(), transport), i % 2 === 0 ? ids : ids.toReversed())));
-  expect(transport.jobs.map((job) => job.recipientId).toSorted()).toEqual([...new Set(transport.jobs.map((job) => job.recipientId))].toSorted());
-  expect(transport.jobs).toHaveLength(80);
+  const ids: string[] = [];
+  for (let i = 0; i < mailsOfTwenty; i += 50) ids.push(...await Promise.all(Array.from({ length: 50 }, (_, n) => acceptMessage(db(), own, { to: [`a${i + n}@y.org`, `b${i + n}@y.org`] }))));
+  const tried = new Map<string, number>();
+  const transport = new ScriptedTransport('delivered', ({ recipientId }) => {
+    tried.set(recipientId, (tried.get(recipientId) ?? 0) + 1);
+    transport.jobs.length = 0;
+    return { outcome: 'accepted', code: 250 };
+  });
+  const groups = Array.from({ length: ids.length / 50 }, (_, at) => ids.slice(at * 50, at * 50 + 50));
+  await Promise.all(Array.from({ length: 20 }, async (_, worker) => {
+    const deps = deliveryDeps(db(), transport);
+    for (const group of worker % 2 === 0 ? groups : groups.toReversed()) await attempt(deps, worker % 3 === 0 ? group : group.toReversed());
+  }));
+  expect([tried.size, [...tried.values()].filter((times) => times !== 1)]).toEqual([mailsOfTwenty * 2, []]);
   const { rows } = await db().pool.query(`select count(*)::int as n from mail_message where mail_service_id = $1 and status = 'delivered' and counts = '{"delivered": 2}'`, [own.serviceId]);
-  expect(rows[0].n).toBe(40);
-});
+  expect(rows[0].n).toBe(mailsOfTwenty);
+}, rounds(60_000, 900_000));
+
+test('an attempt that takes long keeps its lease; a cut ends it, and it is tried again', async () => {
+  const cut = new AbortController();
+  const id = await acceptMessage(db(), tenant, { to: ['long@y.org'] });
+  const transport = new ScriptedTransport('delivered', (_job, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ outcome: 'interrupted', text: 'the attempt was cancelled' }))));
+  const running = attempt(deliveryDeps(db(), transport), [id], { cut: cut.signal });
+  await until(() => transport.jobs.length === 1);
+  await db().pool.query(`update mail_recipient set lease_until = now() + interval '20 seconds' where message_id = $1`, [id]);
+  await until(async () => (await recipientsOf(db(), id))[0]?.['lease_until'] > new Date(Date.now() + 60_000), 'the lease to be renewed');
+  cut.abort();
+  expect(await running).toMatchObject([{ settled: false, nextAttemptAt: expect.any(Date) }]);
+  expect(await eventsOf(db(), id)).toMatchObject([{ type: 'interrupted', attempt: 1 }]);
+}, 60_000);
 
 test('a stop takes no new recipient, and what was taken ends', async () => {
   const own = await createMailTenant(db(), await createTenant(db(), 'secret'));

@@ -63,10 +63,10 @@ export class ScriptedTransport implements MailTransport {
   async close(): Promise<void> {}
 }
 
-export function deliveryDeps(db: Database, transport: MailTransport, change: Partial<DeliveryDeps> = {}): DeliveryDeps {
+export function deliveryDeps(db: Database, transport: MailTransport, { retrySeconds = [60, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800], ...change }: Partial<DeliveryDeps> & { retrySeconds?: number[] } = {}): DeliveryDeps {
   const log = pino({ level: 'silent' });
   const attempts = { running: 0 };
-  const config = { MAIL_VERP_SECRET: 'a secret of the tests that is long', MAIL_BOUNCE_DOMAIN: 'bounce.holdfast.test', MAIL_ATTEMPT_TIMEOUT_SECONDS: 30, MAIL_RETRY_SCHEDULE_SECONDS: [60, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800] };
+  const config = { MAIL_VERP_SECRET: 'a secret of the tests that is long', MAIL_BOUNCE_DOMAIN: 'bounce.holdfast.test', MAIL_ATTEMPT_TIMEOUT_SECONDS: 30, MAIL_RETRY_SCHEDULE_SECONDS: retrySeconds };
   return {
     db, log, config, attempts, mailTransports: { live: transport, test: transport }, signingKey: createSigningKeys({ db, secrets: mailSecrets }), alertRefusal: () => undefined,
     resultWriter: createResultWriter({ db, log, config }, () => attempts.running), ...change,

@@ -2,13 +2,17 @@ import type { AddressInfo } from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
 export type SunkMail = { from: string; to: string[]; bytes: Buffer; secure: boolean; session: string };
-/** Where a client's conversation is answered otherwise: a reply code with text, `drop` to cut the line, `hang` to say nothing. */
-export type Trouble = { at: 'mail' | 'rcpt' | 'data'; answer: `${number} ${string}` | 'drop' | 'hang'; to?: string };
+/** Where a client's conversation is answered otherwise: a reply code with text, `drop` to cut the line, `lost` to keep the mail and cut the line, `hang` to say nothing. */
+export type Trouble = { at: 'mail' | 'rcpt' | 'data'; answer: `${number} ${string}` | 'drop' | 'lost' | 'hang'; to?: string; /** How often; for ever unless given. */ times?: number };
 
 /** A real mail server on loopback that keeps what it takes. */
 export class SmtpSink {
   readonly mails: SunkMail[] = [];
   readonly trouble: Trouble[] = [];
+  /** Troubles that clients have met. */
+  readonly met: Trouble[] = [];
+  /** Before every answer at the end of a mail. */
+  delayMs = 0;
   connections = 0;
   open = 0;
   openMost = 0;
@@ -33,10 +37,14 @@ export class SmtpSink {
         stream.on('data', (chunk: Buffer) => chunks.push(chunk)).on('end', () => {
           const { mailFrom, rcptTo } = session.envelope;
           const to = rcptTo.map(({ address }) => address);
-          this.answer('data', session.id, to[0] ?? '', (error) => {
-            if (!error) this.mails.push({ from: mailFrom ? mailFrom.address : '', to, bytes: Buffer.concat(chunks), secure: session.secure, session: session.id });
+          const keep = () => this.mails.push({ from: mailFrom ? mailFrom.address : '', to, bytes: Buffer.concat(chunks), secure: session.secure, session: session.id });
+          if (this.trouble.some((one) => one.at === 'data' && one.answer === 'lost' && applies(one, to[0] ?? ''))) keep();
+          const answer = () => this.answer('data', session.id, to[0] ?? '', (error) => {
+            if (!error) keep();
             done(error);
           });
+          if (this.delayMs === 0) answer();
+          else setTimeout(answer, this.delayMs);
         });
       },
     });
@@ -68,10 +76,12 @@ export class SmtpSink {
   }
 
   private answer(at: Trouble['at'], session: string, to: string, done: (error?: Error | null) => void): void {
-    const found = this.trouble.find((one) => one.at === at && (one.to === undefined || one.to === to));
+    const found = this.trouble.find((one) => one.at === at && applies(one, to));
     if (!found) return done();
+    if (found.times !== undefined) found.times -= 1;
+    this.met.push({ ...found, to });
     if (found.answer === 'hang') return;
-    if (found.answer === 'drop') return this.cut();
+    if (found.answer === 'drop' || found.answer === 'lost') return this.cut();
     const [code = '', ...words] = found.answer.split(' ');
     done(Object.assign(new Error(words.join(' ')), { responseCode: Number(code), session }));
   }
@@ -82,6 +92,10 @@ export class SmtpSink {
       return isDestroyable(socket) ? [socket] : [];
     });
   }
+}
+
+function applies({ to, times }: Trouble, recipient: string): boolean {
+  return times !== 0 && (to === undefined || to === recipient);
 }
 
 function isAddress(address: AddressInfo | string | null): address is AddressInfo {

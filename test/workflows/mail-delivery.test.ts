@@ -17,9 +17,8 @@ beforeAll(async () => {
   tenant = await createMailTenant(db(), await createTenant(db(), 'secret'));
 });
 
-/** Deferred recipients are due again at once. */
-const impatient = { MAIL_VERP_SECRET: 'a secret of the tests that is long', MAIL_BOUNCE_DOMAIN: 'bounce.holdfast.test', MAIL_ATTEMPT_TIMEOUT_SECONDS: 30, MAIL_RETRY_SCHEDULE_SECONDS: [1] };
-const activities = (transport: ScriptedTransport): Activities => createDeliveryActivities(deliveryDeps(db(), transport, { config: impatient }));
+/** Deferred recipients are due again after a second. */
+const activities = (transport: ScriptedTransport): Activities => createDeliveryActivities(deliveryDeps(db(), transport, { retrySeconds: [1] }));
 const dueNow = (messageId: string) => db().pool.query('update mail_recipient set next_attempt_at = now() where message_id = $1 and next_attempt_at is not null', [messageId]);
 
 test('deliverMessage: whatever happens to an attempt, the message has one acceptance and one outcome', async () => {
@@ -49,6 +48,77 @@ test('deliverMessage: whatever happens to an attempt, the message has one accept
   });
   expect(steps).toEqual(['attemptMessages']);
 }, 120_000);
+
+test('deliverMessage with two recipients, one of them deferred: every attempt may be refused, lost or cancelled, and no recipient has two acceptances', async () => {
+  const steps = await torture(lab, {
+    workflow: 'deliverMessage',
+    begin: async () => {
+      const messageId = await acceptMessage(db(), tenant, { to: ['thick1@y.org', 'thick2@y.org'] });
+      const transport = new ScriptedTransport('delivered', ({ recipient, attempt: n }) => (recipient === 'thick2@y.org' && n === 1 ? { outcome: 'deferred', code: 451 } : { outcome: 'accepted' }));
+      const own = activities(transport);
+      return {
+        input: { messageId },
+        activities: { ...own, attemptMessages: async (input: never) => {
+          await dueNow(messageId);
+          return own['attemptMessages']?.(input);
+        } },
+        verify: async ({ end }, { torment }) => {
+          const accepted = (await eventsOf(db(), messageId)).filter(({ type }) => type === 'delivered').map(({ recipient }) => recipient);
+          expect(accepted).toEqual([...new Set(accepted)]);
+          expect(transport.jobs.length).toBeLessThanOrEqual(3);
+          if (end === 'completed') expect(await messageOf(db(), messageId)).toMatchObject({ status: 'delivered', counts: { delivered: 2 } });
+          else expect([end, torment]).toEqual(['cancelled', 'cancelled during it']);
+        },
+      };
+    },
+    withoutEnd: ['attemptMessages'],
+  });
+  expect(steps).toEqual(['attemptMessages', 'attemptMessages']);
+}, 120_000);
+
+test('deliverBatch: whatever happens to its attempt, each message is settled by it or has a run of its own', async () => {
+  const children = new Set<string>();
+  const hasRun = (id: string) => server.environment.client.workflow.getHandle(`mail-deliver/${id}`).describe().then(() => true, () => false);
+  const steps = await torture(lab, {
+    workflow: 'deliverBatch',
+    begin: async () => {
+      const ids = await Promise.all(Array.from({ length: 3 }, (_, i) => acceptMessage(db(), tenant, { to: [`torn${i}@y.org`] })));
+      const transport = new ScriptedTransport('delivered', ({ recipient, attempt: n }) => (recipient === 'torn1@y.org' && n === 1 ? { outcome: 'deferred' } : { outcome: 'accepted' }));
+      return {
+        input: { messageIds: ids }, activities: activities(transport),
+        verify: async ({ end }) => {
+          const tries = transport.jobs.map(({ recipient, attempt: n }) => `${recipient} ${n}`);
+          expect(tries.toSorted()).toEqual([...new Set(tries)].toSorted());
+          expect(tries.filter((one) => one.endsWith(' 2') && !one.startsWith('torn1'))).toEqual([]);
+          for (const id of ids) {
+            children.add(id);
+            const { settled_at: settledAt } = await messageOf(db(), id);
+            if (end === 'completed') expect({ id, known: settledAt !== null || await hasRun(id) }).toEqual({ id, known: true });
+          }
+        },
+      };
+    },
+  });
+  expect(steps).toEqual(['attemptMessages']);
+  for (const id of children) await server.environment.client.workflow.getHandle(`mail-deliver/${id}`).terminate().catch(() => undefined);
+}, 120_000);
+
+test('a batch and a single run at one message: one acceptance', async () => {
+  const id = await acceptMessage(db(), tenant, { to: ['both@y.org'] });
+  const transport = new ScriptedTransport('delivered', async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    return { outcome: 'accepted' };
+  });
+  const workflowId = `lab/both-${id}`;
+  const single = lab.run({ workflow: 'deliverMessage', input: { messageId: id }, activities: activities(transport), workflowId });
+  const batch = await lab.run({ workflow: 'deliverBatch', input: { messageIds: [id] }, activities: activities(transport) });
+  await until(async () => (await messageOf(db(), id))['settled_at'] !== null);
+  await server.environment.client.workflow.getHandle(workflowId).signal('wake').catch(() => undefined); // it may wait for the other's lease
+  expect([batch.end, (await single).end]).toEqual(['completed', 'completed']);
+  expect(transport.jobs).toHaveLength(1);
+  expect((await eventsOf(db(), id)).map(({ type }) => type)).toEqual(['delivered']);
+  await server.environment.client.workflow.getHandle(`mail-deliver/${id}`).terminate().catch(() => undefined);
+}, 60_000);
 
 test('deliverMessage waits as long as the rows say, is woken by its signal, and ends when all are settled', async () => {
   const messageId = await acceptMessage(db(), tenant);
