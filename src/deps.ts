@@ -41,7 +41,7 @@ import { keepCapture, planReport } from './mail/store/captures';
 import { appendAudit, checkApiKey, createEngine, createMailDispatcher, readSession, recordDenial, type Engine, type ProductDeletion, type StartMail } from './identity/service';
 import { createAlerts, type Alerts } from './operations/alerts';
 import { createDispatcher, type Dispatcher } from './operations/dispatcher';
-import type { ReconcileRule } from './operations/reconcile';
+import { attendOverdue, type ReconcileRule } from './operations/reconcile';
 import { createOperationWatch, type OperationWatch } from './operations/watch';
 import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
 import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
@@ -152,11 +152,14 @@ export interface WorkerDeps extends CoreDeps, Pick<DeliveryDeps, 'signingKey' | 
   readonly productDeletions: readonly ProductDeletion[];
   readonly accountMailer: AccountMailer;
   readonly cancelRun: CancelRun;
+  /** Postgres services past their deadline are raised and have a run again. */
+  readonly attendOverdueServices: (beat: () => void) => Promise<{ restarted: number; overdue: number }>;
 }
 
 export function openWorker(core: CoreDeps): WorkerDeps {
   const { config, log, metrics } = core;
   const temporal = temporalOf(config, 'worker');
+  const alerts = createAlerts({ appendAudit, metrics, log });
   return {
     ...core,
     temporal,
@@ -168,7 +171,8 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     webhookCaller: new CheckedWebhookCaller({ allowPrivate: config.MAIL_WEBHOOK_ALLOW_PRIVATE }),
     ...openMailDelivery(core),
     cancelRun: createCancelRun(temporal),
-    alerts: createAlerts({ appendAudit, metrics, log }),
+    alerts,
+    attendOverdueServices: (beat) => attendOverdue({ database: core.db, temporal, alerts, log, beat }, postgresReconcileRule),
     reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule, messageReconcileRule, eventReconcileRule],
     postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),
     postgresCustomer: pgCustomer,
@@ -266,7 +270,7 @@ export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.mailReputation, workflow: 'evaluateMailReputation', queue: 'mail', product: 'mail', every: '5 minutes', summary: 'Warn or suspend senders whose mail bounces or annoys too much' },
   { id: scheduleIds.mailRetention, workflow: 'retainMail', queue: 'mail', product: 'mail', every: '1 day', summary: 'Remove mail that is past its time' },
   { id: scheduleIds.recheckDomains, workflow: 'recheckMailDomains', queue: 'mail', product: 'mail', every: '15 minutes', summary: 'Check verified sender domains again' },
-  { id: scheduleIds.postgresLifecycle, workflow: 'advancePostgresLifecycle', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Purge deleted Postgres services after their time to come back' },
+  { id: scheduleIds.postgresLifecycle, workflow: 'advancePostgresLifecycle', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Overdue work, trials, ended passwords and purges of Postgres services' },
   { id: scheduleIds.postgresObserve, workflow: 'observePostgres', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Ask every Postgres server for its size and state' },
   { id: scheduleIds.dnsRetention, workflow: 'retainDns', queue: 'dns', product: 'dns', every: '1 day', summary: 'Drop deleted DNS records and change sets after their time' },
   { id: scheduleIds.dnsDrift, workflow: 'checkDrift', queue: 'dns', product: 'dns', every: '10 minutes', summary: 'Publish zones anew that are answered otherwise than they are here' },

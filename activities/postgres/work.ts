@@ -1,8 +1,10 @@
 import { heartbeat } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
+import type { Config } from '../../src/config';
 import { AppError } from '../../src/core/errors';
 import { Superseded, TryLater } from '../../src/core/job-errors';
 import type { Log } from '../../src/core/log';
+import type { Metrics } from '../../src/core/metrics';
 import type { Secrets } from '../../src/core/secrets';
 import type { Database } from '../../src/db/client';
 import type { PostgresBackend, PostgresCustomer, Ref } from '../../src/postgres/ports';
@@ -21,6 +23,10 @@ export interface PostgresActivityDeps {
   readonly postgresCustomer: PostgresCustomer;
   readonly publicGateway: PublicGateway;
   readonly cancelRun: CancelRun;
+  readonly config: Pick<Config, 'ACCOUNT_MAIL'>;
+  readonly metrics: Pick<Metrics, 'postgresServices' | 'postgresSilent'>;
+  /** Services past their deadline are raised as alerts and have a run again. */
+  readonly attendOverdueServices: (beat: () => void) => Promise<{ restarted: number; overdue: number }>;
 }
 
 /** The service, while this run owns it in one of the statuses. Errors: Superseded. */

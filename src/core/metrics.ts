@@ -16,6 +16,9 @@ export interface Metrics {
   readonly operationsUndispatchedAgeSeconds: Gauge;
   /** Answers 401 and 403 of a mail provider: it refuses us, and all live mail waits. */
   readonly mailTransportRefusals: Counter<'transport'>;
+  /** Postgres services by status, and those whose server did not say how it is when last asked. */
+  readonly postgresServices: Gauge<'status'>;
+  readonly postgresSilent: Gauge;
   readonly httpRequestSeconds: Histogram<'operation' | 'method' | 'status'>;
 }
 
@@ -34,6 +37,8 @@ export function createMetrics(process: string): Metrics {
     operationsUndispatched: new Gauge({ registers, name: 'operations_undispatched', help: 'Accepted work Temporal was not told of' }),
     operationsUndispatchedAgeSeconds: new Gauge({ registers, name: 'operations_undispatched_age_seconds', help: 'Age of the oldest of it' }),
     mailTransportRefusals: new Counter({ registers, name: 'mail_transport_refusals', help: 'Refusals of our credentials by the mail provider', labelNames: ['transport'] }),
+    postgresServices: new Gauge({ registers, name: 'postgres_services', help: 'Postgres services by status', labelNames: ['status'] }),
+    postgresSilent: new Gauge({ registers, name: 'postgres_silent_services', help: 'Postgres services whose server did not answer when last asked' }),
     httpRequestSeconds: new Histogram({
       registers, name: 'http_request_seconds', help: 'Requests by operation', labelNames: ['operation', 'method', 'status'],
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],

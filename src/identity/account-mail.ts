@@ -5,7 +5,9 @@ import { afterCommit, type Tx } from '../db/transaction';
 import type { IdentityDeps } from './deps';
 import type { AccountMailMessage } from './ports';
 
-export type AccountMailKind = 'verify_email' | 'reset_password' | 'invitation' | 'address_known' | 'password_changed';
+export type AccountMailKind = 'verify_email' | 'reset_password' | 'invitation' | 'address_known' | 'password_changed' | NoticeKind;
+/** What owners are told of their organisation's resources; facts: see `words`. */
+export type NoticeKind = 'postgres_trial' | 'postgres_storage';
 export type AccountMailRow = {
   id: string; kind: AccountMailKind; recipient: string; sealedLink: string | null; facts: Record<string, string>;
   status: 'pending' | 'sent' | 'failed'; createdAt: Date;
@@ -28,6 +30,19 @@ export async function sendLater(deps: IdentityDeps, tx: Tx, mail: NewMail): Prom
   if (deps.config.ACCOUNT_MAIL === 'off') return;
   const id = await insertMail(deps, tx, mail, 'pending');
   afterCommit(tx, () => deps.startAccountMail(id));
+}
+
+/** Every owner of the organisation is told by mail; the relay sends what commits. Nothing is written while account mail is off. */
+export async function tellOwners(
+  tx: Tx, config: Pick<IdentityDeps['config'], 'ACCOUNT_MAIL'>, notice: { orgId: Id<'org'>; kind: NoticeKind; facts: Record<string, string> },
+): Promise<void> {
+  if (config.ACCOUNT_MAIL === 'off') return;
+  const owners = await rows<{ email: string }>(tx, `select u.email from member m join "user" u on u.id = m."userId"
+    where m."organizationId" = $1 and m.role = 'owner' and u.disabled_at is null order by u.id`, notice.orgId);
+  for (const { email } of owners) {
+    await execute(tx, `insert into account_mail (id, kind, recipient, org_id, facts, status, next_attempt_at) values ($1, $2, $3, $4, $5::jsonb, 'pending', now())`,
+      newId('msg'), notice.kind, email, notice.orgId, JSON.stringify(notice.facts));
+  }
 }
 
 /** The same work for an address nobody has: a row that is given up at birth, so that timing tells nothing. */
@@ -99,5 +114,14 @@ function words({ kind, facts }: AccountMailRow, url: string): { subject: string;
       return { subject: 'You already have an account', lines: ['Somebody, hopefully you, tried to sign up to Holdfast with this address. It has an account already: sign in, or reset the password if you forgot it.', 'If it was not you, ignore this mail.'] };
     case 'password_changed':
       return { subject: 'Your password was changed', lines: ['The password of your Holdfast account was changed and other sessions were ended. If it was not you, reset it at once.'] };
+    case 'postgres_trial': return trialWords(facts['name'] ?? 'A database', facts['days'] ?? '0');
+    case 'postgres_storage':
+      return { subject: `${facts['name'] ?? 'A database'} is nearly full`, lines: [`The Postgres service "${facts['name'] ?? ''}" uses ${facts['percent'] ?? '90'} % of its storage. From 95 % on it takes no writes, at 100 % it only lets data be read and deleted, until less than 90 % is used.`, 'Delete data, or choose a larger plan.'] };
   }
+}
+
+function trialWords(name: string, days: string): { subject: string; lines: string[] } {
+  const keep = 'To keep it, choose a paid plan for its subscription.';
+  if (days === '0') return { subject: `The trial of ${name} has ended`, lines: [`The trial of the Postgres service "${name}" has ended and it is suspended. In seven days it will be deleted.`, keep] };
+  return { subject: `The trial of ${name} ends in ${days === '1' ? 'a day' : `${days} days`}`, lines: [`The trial of the Postgres service "${name}" ends in ${days === '1' ? 'a day' : `${days} days`}. It will be suspended then, and deleted seven days later.`, keep] };
 }

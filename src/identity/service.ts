@@ -13,7 +13,7 @@
  *   ensureDemo(deps, { email, password? }) → login | null                    development, once; issueSetupToken(deps) → token | null
  */
 export { appendAudit, recordDenial, type AuditChange, type AuditFacts } from './audit';
-export { claimDueMails, composeMail, getMail, markMailDispatched, settleMail } from './account-mail';
+export { claimDueMails, composeMail, getMail, markMailDispatched, settleMail, tellOwners } from './account-mail';
 export { verifyAllChains } from './audit-log';
 export { checkApiKey, newApiKey } from './api-key';
 export {

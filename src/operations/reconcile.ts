@@ -37,6 +37,8 @@ export type ReconcileDeps = {
   beat?: () => void;
 };
 
+export type Attendance = Omit<ReconcileDeps, 'rules'>;
+
 const pageMax = 200;
 
 /**
@@ -61,6 +63,22 @@ export async function reconcile(deps: ReconcileDeps): Promise<{ restarted: numbe
   }
 }
 
+/** The same for the overdue rows of one product, between two runs of reconcile: raised once each, and started again where no run is. */
+export async function attendOverdue(deps: Attendance, rule: ReconcileRule): Promise<{ restarted: number; overdue: number }> {
+  const found = { restarted: 0, overdue: 0 };
+  for (const work of await rule.findOverdue(deps.database.prisma, pageMax)) {
+    found.overdue += await raiseOnce(deps, rule.name, work);
+    for (const operation of await openRunsOf(deps.database.prisma, work.target.id)) {
+      if (!await hasRun(deps, operation)) found.restarted += await restart(deps, operation);
+    }
+  }
+  return found;
+}
+
+function openRunsOf(db: Db, resourceId: string): Promise<OperationRow[]> {
+  return rows<OperationRow>(db, `select ${operationColumns} from operation where resource_id = $1 and workflow is not null and state in ('pending', 'running')`, resourceId);
+}
+
 /** Work that waits for the customer: their DNS. */
 const patientKinds = ['mail.verify_domain'];
 
@@ -83,7 +101,7 @@ function openOperations(db: Db, after: string): Promise<OperationRow[]> {
     order by id limit ${pageMax}`, after);
 }
 
-async function hasRun({ temporal, beat }: ReconcileDeps, { workflowId }: OperationRow): Promise<boolean> {
+async function hasRun({ temporal, beat }: Attendance, { workflowId }: OperationRow): Promise<boolean> {
   beat?.();
   if (workflowId === null) return true;
   try {
@@ -96,7 +114,7 @@ async function hasRun({ temporal, beat }: ReconcileDeps, { workflowId }: Operati
 }
 
 /** One start more; its failure leaves the others their turn, and the next run of reconcile sees the row again. */
-async function restart(deps: ReconcileDeps, operation: OperationRow): Promise<number> {
+async function restart(deps: Attendance, operation: OperationRow): Promise<number> {
   deps.beat?.();
   await execute(deps.database.prisma, 'update operation set attempts = attempts + 1 where id = $1', operation.id);
   try {
@@ -110,7 +128,7 @@ async function restart(deps: ReconcileDeps, operation: OperationRow): Promise<nu
 }
 
 /** 1 when the deadline was not raised before. A run in progress is not disturbed; one that is missing is found by the caller. */
-async function raiseOnce(deps: ReconcileDeps, rule: string, work: OverdueWork): Promise<number> {
+async function raiseOnce(deps: Attendance, rule: string, work: OverdueWork): Promise<number> {
   deps.beat?.();
   return inTransaction(deps.database, async (tx) => {
     const inserted = await execute(tx, 'insert into overdue_alert (rule, target_id, deadline_at) values ($1, $2, $3) on conflict do nothing', rule, work.target.id, work.deadlineAt);

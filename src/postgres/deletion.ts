@@ -54,7 +54,7 @@ export async function markDeleted(deps: WorkDeps, run: Run): Promise<void> {
 }
 
 /** Other intents end, the place in the plan is free again and plan time stops: none of it can refuse. */
-async function acceptDeletion(tx: Tx, service: ServiceRow, purge: boolean, cause: Cause): Promise<OperationRow> {
+export async function acceptDeletion(tx: Tx, service: ServiceRow, purge: boolean, cause: Cause): Promise<OperationRow> {
   if (!await beginDeletion(tx, { id: service.id, generation: service.generation, purge })) throw new Error(`${service.id} changed under its lock.`);
   await cancelOpenOperations(tx, service.id);
   const owner = { orgId: service.orgId, projectId: service.projectId };

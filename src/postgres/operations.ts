@@ -7,9 +7,11 @@ import { changeOperations } from './operations/changes';
 import { plans } from './rules';
 import {
   acceptedAnswer, createServiceBody, credentialsAnswer, credentialsQuery, deletedAnswer, deleteServiceQuery, emptyBody, getServiceQuery,
-  listServicesAnswer, listServicesQuery, optionsAnswer, serviceAnswer, updateServiceBody,
+  listServicesAnswer, listServicesQuery, metricsAnswer, optionsAnswer, serviceAnswer, updateServiceBody,
 } from './schemas';
 import { choosePlace, createService, getService, pageServices, regionsOf, updateService, type PostgresDeps } from './service';
+import { viewMetrics } from './storage';
+import { findObservation } from './store/observations';
 import { viewLimits } from './view';
 
 export type { PostgresDeps } from './service';
@@ -122,8 +124,19 @@ const getPostgresOptions = project('postgres:read')({
   },
 });
 
+const getPostgresMetrics = project('postgres:read')({
+  id: 'getPostgresMetrics', method: 'get', path: '/postgres/services/:serviceId/metrics', tag,
+  summary: 'What the database is doing',
+  description: 'As the server said within the last minute or so. One that does not run gives zeroes and is not started.',
+  answer: metricsAnswer,
+  handle: async ({ deps, caller, params }) => {
+    const service = await getService(deps, caller.project.id, params.serviceId, { deleted: false });
+    return { metrics: viewMetrics(service, await findObservation(deps.db.prisma, service.id)) };
+  },
+});
+
 /** Operations of Postgres services; http/routes.ts adds them to the one list. */
 export const postgresOperations = [
   listPostgresServices, createPostgresService, getPostgresService, updatePostgresService, deletePostgresService, getPostgresCredentials,
-  revealPostgresCredentials, getPostgresOptions, ...changeOperations,
+  revealPostgresCredentials, getPostgresOptions, getPostgresMetrics, ...changeOperations,
 ];

@@ -25,7 +25,10 @@ export { countUndeleted as countServices } from './store/services';
 export { markChanged, markChangeFailed } from './changes';
 export { changePlan, lockForBilling, resumeByOperator, resumeFromPayment, suspendByOperator, suspendForPayment } from './change-requests';
 export { markDeleted, requestDeletion } from './deletion';
+export { markOverlapEnded } from './overlaps';
 export { markUndeleteFailed } from './revival';
+export { billClosedHours, judgeStorage, metricsOf } from './storage';
+export { advanceTrials, type TrialsAdvanced } from './trials';
 export { markPurged } from './lifecycle';
 export { markAvailable, markProvisionFailed, type ProvisionFailure } from './provisioning';
 

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { createPostgresActivities, type PostgresActivityDeps } from '../../activities/postgres';
 import { ensureCatalogue } from '../../src/billing/catalogue';
 import type { Role } from '../../src/core/caller';
+import { createMetrics } from '../../src/core/metrics';
 import { Secrets } from '../../src/core/secrets';
 import type { Database } from '../../src/db/client';
 import { inTransaction } from '../../src/db/transaction';
@@ -66,7 +67,8 @@ export async function createPostgresWorld(database: Database, options: { capacit
   const cancelled: string[] = [];
   const deps: PostgresActivityDeps = {
     db: database, secrets, log: pino({ level: 'silent' }), postgresBackend: backend, postgresCustomer: customer,
-    publicGateway: createPublicGateway(config, authority), cancelRun: async (id) => void cancelled.push(id),
+    publicGateway: createPublicGateway(config, authority), cancelRun: async (id) => void cancelled.push(id), config, metrics: createMetrics('test'),
+    attendOverdueServices: async () => ({ restarted: 0, overdue: 0 }),
   };
   const activities = createPostgresActivities(deps);
   const create = (plan: Plan = 'starter') => accept(database, tenant, region, plan);

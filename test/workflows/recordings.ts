@@ -46,6 +46,10 @@ const inTurn = (...values: unknown[]) => async () => (values.length > 1 ? values
 export const recordings: readonly Recording[] = [
   { workflow: 'reconcile', variant: 'restarted-one', activities: { restartStuckWork: async () => ({ restarted: 1, overdue: 0 }), dropExpiredRows: done } },
   { workflow: 'advancePostgresLifecycle', variant: 'purged-one', activities: { purgeExpiredServices: async () => ({ purged: 1, left: 0 }) } },
+  { workflow: 'advancePostgresLifecycle', variant: 'complete', activities: {
+    attendOverdueServices: async () => ({ restarted: 1, overdue: 1 }), advanceTrials: async () => ({ noticed: 1, suspended: 0, deleted: 0 }), endOverlaps: async () => ({ ended: 1 }),
+    purgeExpiredServices: async () => ({ purged: 1, left: 0 }),
+  } },
   { workflow: 'observePostgres', variant: 'seen', activities: { observeServices: async () => ({ seen: 2, silent: 1 }) } },
   { workflow: 'provisionPostgres', variant: 'from-pool', input: postgresRun, activities: { ...provision, provisionFromPool: async () => 'available' } },
   { workflow: 'provisionPostgres', variant: 'cold', input: postgresRun, activities: provision },

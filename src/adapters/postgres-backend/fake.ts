@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { AppError } from '../../core/errors';
-import type { InventoryItem, Login, Observation, PostgresBackend, Ref, Source } from '../../postgres/ports';
+import type { InventoryItem, Login, Metrics, Observation, PostgresBackend, Ref, Source } from '../../postgres/ports';
 import type { AccessMode, Names, Plan } from '../../postgres/rules';
 
 type Method = 'place' | 'ensureInstance' | 'ensureAccess' | 'setLimits' | 'setAccessMode' | 'restore' | 'destroy';
@@ -22,6 +22,8 @@ export class FakeBackend implements PostgresBackend {
   readonly fences = new Map<string, number>();
   /** What every instance is said to hold. */
   usedBytes: number | null = 33_554_432;
+  /** What every running instance is said to do. */
+  metrics: Metrics | null = null;
   /** When a pool is said to have proven its members. */
   provenAt: string | null = null;
   /** Run inside the call, before or after its effect; what they throw is the call's fault. */
@@ -84,7 +86,7 @@ export class FakeBackend implements PostgresBackend {
     const open = running && mode !== 'blocked' ? logins.filter((login) => login.enabled) : [];
     return {
       usedBytes: this.usedBytes, compute: running ? 'running' : stopped ? 'stopped' : 'idle', mode, verifiers: Object.fromEntries(open.map((login) => [login.name, login.verifier])),
-      metrics: null, newestArchivedWal: null, systemId, provenAt: this.provenAt,
+      metrics: running ? this.metrics : null, newestArchivedWal: null, systemId, provenAt: this.provenAt,
     };
   }
 
