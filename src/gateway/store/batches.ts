@@ -1,4 +1,4 @@
-import { execute, rows, type Database } from '../../db/client';
+import { execute, rows, type Database, type Db } from '../../db/client';
 import { inTransaction, type Tx } from '../../db/transaction';
 import type { Decision, RuleMatch, SuggestedExclusion } from '../ports';
 import type { Policy } from '../schemas';
@@ -45,6 +45,11 @@ export async function storeBatch(database: Database, batch: EventBatch, retentio
     await raiseEvents(tx, details.raises);
     return true;
   });
+}
+
+/** Organisations of the zones that are there. */
+export function listZoneOwners(db: Db, zoneIds: readonly string[]): Promise<{ zoneId: string; orgId: string }[]> {
+  return rows(db, 'select id as "zoneId", org_id as "orgId" from dns_zone where id = any($1::text[])', zoneIds);
 }
 
 /** Workers add to the same rows: they take turns by zone, in one order. */

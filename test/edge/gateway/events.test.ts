@@ -2,6 +2,8 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
 import { EventRows } from '../../../src/edge/gateway/collapse';
 import { Events, type EventsOptions } from '../../../src/edge/gateway/events';
 import { maskedMatch, maskedPath, maskedReferer, maskNumbers, queryOutline } from '../../../src/edge/gateway/mask';
@@ -10,9 +12,14 @@ import { timeOfId } from '../../../src/core/ids';
 import { outcomes, sources, type Decision, type FinishedRequest, type RequestFacts } from '../../../src/gateway/ports';
 import { storeBatch, type EventBatch } from '../../../src/gateway/store/batches';
 import { createLog } from '../../../src/core/log';
+import { openDatabase } from '../../../src/db/client';
+import { createRetentionOf } from '../../../src/gateway/retention';
+import { openTraffic } from '../../../src/edge/gateway/traffic';
+import { noGeo } from '../../../src/adapters/geo-lookup/none';
 import { withDatabase } from '../../support/database';
+import { openGate } from '../../support/gate';
 import { silentLog } from '../../support/dns-client';
-import { finished, nothingFound, requestFacts, ruleMatch } from '../../support/gateway-requests';
+import { engineSaying, finished, nothingFound, requestFacts, ruleMatch } from '../../support/gateway-requests';
 import { rounds } from '../../support/rounds';
 import { until } from '../../support/until';
 
@@ -212,12 +219,12 @@ describe('counts', () => {
   });
 
   test('and rows survive a database that is away in a flood, in their order', async () => {
-    let isAway = false;
+    const gate = await openGate(test_.url);
+    const database = openDatabase({ url: gate.url, max: 4, process: 'test', log: pino({ level: 'silent' }) });
     const seqs: number[] = [];
     const directory = join(home, 'flood');
     const options = { directory, flushMs: 20, store: async (batch: EventBatch) => {
-      if (isAway) throw new Error('away');
-      await store(batch);
+      await storeBatch(database, batch, noRetention);
       seqs.push(batch.seq);
     } };
     const events = await openEvents(options);
@@ -228,16 +235,18 @@ describe('counts', () => {
     };
     flood(700);
     await until(() => seqs.length > 0, 'the first batch');
-    isAway = true;
+    await gate.shut();
     for (let round = 0; round < 10; round++) {
       flood(300);
       const before = events.backlog.batches;
       await until(async () => events.backlog.batches > 0 && (round > 0 || events.backlog.batches >= before) && (await readdir(directory)).length > 0, 'batches on disk');
     }
-    isAway = false;
+    await gate.open();
     flood(100);
     await until(() => events.backlog.batches === 0, 'everything to be stored');
     await events.close();
+    await database.close();
+    await gate.shut();
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
     expect(await minutesOf(zoneId)).toEqual({ 'block custom': sent });
     expect(await eventsOf(zoneId)).toEqual({ 'block custom': sent });
@@ -308,5 +317,24 @@ describe('counts', () => {
     await events.close();
     const { rows } = await test_.database.pool.query(`select retention_days from gateway_event where zone_id = 'zone_days'`);
     expect(rows).toEqual([{ retention_days: 30 }]);
+  });
+
+  test('of a worker that is not started again are stored by the first one', async () => {
+    const spoolDir = join(home, 'places');
+    const open = (place: number, workers: number, db = test_.database) => openTraffic({
+      engine: engineSaying(), geo: noGeo, verifiedBotsFile: undefined, masterKeys: [Buffer.alloc(32, 1).toString('base64')], db, retentionOf: createRetentionOf(db), instanceId: `place-${place}`, spoolDir, place, workers,
+      send: () => undefined, registry: new Registry(), log: silentLog,
+    });
+    const away = openDatabase({ url: 'postgres://nobody@127.0.0.1:1/none', max: 1, process: 'test', log: pino({ level: 'silent' }) });
+    const second = await open(1, 2, away);
+    const request = finished({ facts: requestFacts({ zoneId: 'zone_place' }), decision: decisionOf('block') });
+    second.sink.record(request, second.sink.reserve(request.facts, request.decision));
+    expect(second.describe('192.0.2.1')).toEqual({ country: null, asn: null, isVerifiedBot: false });
+    await second.close();
+    await away.close();
+    const first = await open(0, 1);
+    await first.close();
+    expect(await minutesOf('zone_place')).toEqual({ 'block custom': 1 });
+    expect(await eventsOf('zone_place')).toEqual({ 'block custom': 1 });
   });
 });
