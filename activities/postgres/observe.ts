@@ -1,7 +1,6 @@
 import { heartbeat } from '@temporalio/activity';
 import { billClosedHours, judgeStorage, metricsOf } from '../../src/postgres/service';
-import { modeOfStorage, storageOfMode } from '../../src/postgres/rules/storage';
-import { statuses } from '../../src/postgres/state';
+import { accessModeOf, statuses } from '../../src/postgres/state';
 import { findCredentials, verifierAad } from '../../src/postgres/store/credentials';
 import { countByStatus, findObservation, listObservable, recordSeen } from '../../src/postgres/store/observations';
 import type { ServiceRow } from '../../src/postgres/store/services';
@@ -49,9 +48,10 @@ async function observe(deps: PostgresActivityDeps, service: ServiceRow): Promise
 
 /** A host that guards its storage has changed the mode before; one that does not is told. What is blocked stays so. */
 async function keepWithinStorage(deps: PostgresActivityDeps, service: ServiceRow & { hostId: string }, { mode, usedBytes }: { mode: ServiceMode; usedBytes: number }): Promise<void> {
-  const state = await judgeStorage(deps, service, usedBytes, mode === 'blocked' ? service.storageState : storageOfMode(mode));
-  if (service.status !== 'available' || !service.accessOpen || mode === 'blocked' || mode === modeOfStorage(state)) return;
-  await deps.postgresBackend.setAccessMode({ ...refOf(service), mode: modeOfStorage(state), stop: false });
+  const state = await judgeStorage(deps, service, usedBytes, mode === 'blocked' ? service.storageState : mode === 'full' ? 'ok' : mode);
+  const allowed = accessModeOf({ accessOpen: service.accessOpen, storageState: state });
+  if (service.status !== 'available' || mode === 'blocked' || allowed === 'blocked' || mode === allowed) return;
+  await deps.postgresBackend.setAccessMode({ ...refOf(service), mode: allowed, stop: false });
 }
 
 type ServiceMode = Awaited<ReturnType<PostgresActivityDeps['postgresBackend']['observe']>>['mode'];

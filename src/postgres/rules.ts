@@ -1,5 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import type { Id } from '../core/ids';
+import type { StorageState } from './state';
 
 /** Plans of Postgres services, smallest first (specification, Postgres service). */
 export const plans = ['trial', 'starter', 'launch', 'growth', 'business'] as const;
@@ -38,6 +39,21 @@ export const planLimits: Readonly<Record<Plan, Limits>> = {
 
 /** Shares of busy workers: nobody waits behind one organisation's many jobs, and paying more gets there sooner. */
 export const workWeights: Readonly<Record<Plan, number>> = { trial: 1, starter: 2, launch: 4, growth: 8, business: 16 };
+
+/** Share of the storage from which owners are told by mail. */
+export const storageNoticeShare = 0.9;
+
+/**
+ * What fullness does to a service (contract postgres.md §4.5). Hysteresis: what is read-only or restricted stays so until less than 90 % is
+ * used, so nobody is thrown in and out at the border. Null: not measured, nothing changes.
+ */
+export function storageState(usedBytes: number | null, limitBytes: number, previous: StorageState): StorageState {
+  if (usedBytes === null) return previous;
+  const share = usedBytes / limitBytes;
+  if (share >= 1 || (previous === 'restricted' && share >= 0.9)) return 'restricted';
+  if (share >= 0.95 || (previous === 'read_only' && share >= 0.9)) return 'read_only';
+  return share >= 0.8 ? 'warning' : 'ok';
+}
 
 /** Everything that is called after a service, as a function of its id: known before anything is made, and never a customer's text. */
 export type Names = {

@@ -5,10 +5,9 @@ import type { Database } from '../db/client';
 import { inTransaction } from '../db/transaction';
 import { appendAudit, tellOwners } from '../identity/service';
 import type { Metrics } from './ports';
-import { planLimits } from './rules';
-import { storageShares, storageState } from './rules/storage';
+import { planLimits, storageNoticeShare, storageState } from './rules';
 import type { MetricsView } from './schemas';
-import { type StorageState } from './state';
+import type { StorageState } from './state';
 import { dropOldHours, markBilled, setStorage, takeClosedHours, type KeptMetrics, type ObservationRow, type Totals } from './store/observations';
 import type { ServiceRow } from './store/services';
 
@@ -22,7 +21,7 @@ export async function judgeStorage(deps: StorageDeps, service: ServiceRow, usedB
   const limitBytes = planLimits[service.plan].storageBytes;
   const share = usedBytes / limitBytes;
   const state = storageState(usedBytes, limitBytes, former);
-  const noticed = share >= storageShares.notice || (service.storageNoticed && share >= storageShares.warning);
+  const noticed = share >= storageNoticeShare || (service.storageNoticed && storageState(usedBytes, limitBytes, 'ok') !== 'ok');
   if (state === service.storageState && noticed === service.storageNoticed) return state;
   await inTransaction(deps.db, async (tx) => {
     if (!await setStorage(tx, service, { state, noticed })) return;
