@@ -166,7 +166,8 @@ const schema = z.object({
   MAIL_INBOUND_PORT: port.default(2525).describe('its port'),
   MAIL_WEBHOOK_ALLOW_PRIVATE: bit.optional().describe("customers' webhooks over http and at private addresses; development 1, production 0"),
 
-  PG_BACKEND: z.enum(['embedded', 'fake']).default('embedded').describe('where new Postgres services live (fake: tests only)'),
+  PG_BACKEND: z.enum(['embedded', 'host_pool']).default('embedded').describe('where new Postgres services live: servers of their own here, or databases on registered servers'),
+  PG_HOSTS_FILE: z.string().optional().describe('registered PostgreSQL servers for host_pool (JSON; docs/operating.md); read when a worker starts'),
   PG_HOST_NAME: z.string().optional().describe('name of this instance host; the host name when not set'),
   PG_REGION: z.string().regex(/^[a-z0-9-]{1,40}$/).default('local').describe('region of this instance host'),
   PG_DATA_DIR: z.string().optional().describe('instances, backups and binaries; see docs/postgres.md for the default'),

@@ -7,7 +7,6 @@ import { PowerdnsBackend } from './adapters/dns-backend/powerdns';
 import { IterativeResolver } from './adapters/dns-resolver/iterative';
 import { rootHints } from './adapters/dns-resolver/root-hints';
 import type { Stub } from './adapters/dns-resolver/routes';
-import { EmbeddedBackend } from './adapters/postgres-backend/embedded';
 import { chooseEventSources } from './adapters/mail-events/choice';
 import { CaptureTransport } from './adapters/mail-transport/capture';
 import { chooseTransport } from './adapters/mail-transport/choice';
@@ -23,7 +22,6 @@ import { createMetrics, type Metrics } from './core/metrics';
 import { parseAddress } from './core/listen';
 import { Secrets } from './core/secrets';
 import { openDatabase, type Database } from './db/client';
-import { ensureInstallationCa } from './db/installation-ca';
 import { createListener, type Listener } from './db/listen';
 import type { DnsBackend, DnsResolver } from './dns/ports';
 import { dnsReconcileRule } from './dns/reconcile';
@@ -31,7 +29,6 @@ import { platformOf, type Platform } from './dns/rules/platform';
 import { answerOf } from './edge/dns/answer-of';
 import { platformTransferKeys } from './dns/rules/transfer-key';
 import { countZones, notifyServers, readServers, requestDeletion as requestDnsDeletion, type StartSync } from './dns/service';
-import { authorityFile, postgresDirectories } from './edge/postgres/directories';
 import type { RouteDeps } from './http/routes';
 import { trustedProxies } from './http/client-address';
 import { createLimiter } from './http/rate-limit';
@@ -44,7 +41,6 @@ import { createDispatcher, type Dispatcher } from './operations/dispatcher';
 import { attendOverdue, type ReconcileRule } from './operations/reconcile';
 import { createOperationWatch, type OperationWatch } from './operations/watch';
 import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
-import { createPublicGateway, gatewayAddress } from './postgres/public-gateway';
 import { postgresReconcileRule } from './postgres/reconcile';
 import { changePlan as changePostgresPlan, countServices, lockForBilling, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
 import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
@@ -52,6 +48,7 @@ import { changePlan as changeMailPlan, countServices as countMailServices, reque
 import { createCancelRun, type CancelRun } from './temporal/cancel';
 import { openMailDelivery, openMailSending } from './mail-composition';
 import { eventReconcileRule, messageReconcileRule, type DeliveryDeps } from './mail/service';
+import { postgresBackendOf, publicGatewayOf } from './postgres-composition';
 import { openTemporal, type Temporal } from './temporal/connection';
 import { scheduleIds, workflowIds } from './temporal/ids';
 import { startOptions } from './temporal/options';
@@ -174,7 +171,7 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     alerts,
     attendOverdueServices: (beat) => attendOverdue({ database: core.db, temporal, alerts, log, beat }, postgresReconcileRule),
     reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule, messageReconcileRule, eventReconcileRule],
-    postgresBackend: new EmbeddedBackend({ runDir: postgresDirectories(config).run, publicAddress: ({ label }) => gatewayAddress(config, label, config.PG_REGION) }),
+    postgresBackend: postgresBackendOf(core),
     postgresCustomer: pgCustomer,
     publicGateway: publicGatewayOf(core),
     productDeletions: productDeletionsOf(config),
@@ -275,13 +272,6 @@ export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.dnsRetention, workflow: 'retainDns', queue: 'dns', product: 'dns', every: '1 day', summary: 'Drop deleted DNS records and change sets after their time' },
   { id: scheduleIds.dnsDrift, workflow: 'checkDrift', queue: 'dns', product: 'dns', every: '10 minutes', summary: 'Publish zones anew that are answered otherwise than they are here' },
 ];
-
-/** Clients check the Postgres gateway with the installation's own authority; the edge process writes it to this file. */
-function publicGatewayOf({ config, db, secrets }: CoreDeps): PublicGateway {
-  return createPublicGateway(config, {
-    certificate: async () => (await ensureInstallationCa(db.prisma, secrets)).certificate, file: authorityFile(postgresDirectories(config)),
-  });
-}
 
 function temporalOf(config: Config, process: string): Temporal {
   return openTemporal({ address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, identity: `${process}@${config.HOLDFAST_INSTALLATION}` });

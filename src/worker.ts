@@ -6,6 +6,7 @@ import { serveMetrics } from './core/metrics-server';
 import type { Log } from './core/log';
 import { announceReady, onShutdown, runProcess } from './core/process';
 import { missingMigrations } from './db/migrate';
+import { readHostsFile, registerServers, type ServerEntry } from './postgres/registered-servers';
 import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from './deps';
 import { followPlatform, startFlattening, startSyncRelay } from './dns/service';
 import { startMailRelay } from './identity/service';
@@ -26,6 +27,7 @@ async function main(config: Config): Promise<void> {
   const core = openCore(config, 'worker');
   const deps = openWorker(core);
   installRuntime(core.log);
+  const servers = config.PG_HOSTS_FILE && config.WORKER_QUEUES.includes('postgres') ? readHostsFile(config.PG_HOSTS_FILE) : null;
   let taken: () => void = () => undefined;
   const serving = new Promise<void>((resolve) => {
     taken = resolve;
@@ -37,7 +39,7 @@ async function main(config: Config): Promise<void> {
   const workers = serveQueues({
     address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, queues: config.WORKER_QUEUES, buildId: config.WORKER_BUILD_ID,
     activities: createActivities(deps), interceptor: activityInterceptor({ database: core.db, log: core.log }), log: core.log,
-    prepare: (first) => prepare(deps, first, platform),
+    prepare: (first) => prepare(deps, first, { servers, platform }),
     serving: taken,
   });
   const relay = startRelay({ ...deps, database: core.db });
@@ -74,10 +76,11 @@ function onceDone(work: () => Promise<void>, log: Log): () => void {
   };
 }
 
-async function prepare({ config, temporal, log }: WorkerDeps, first: boolean, followAddresses: () => void): Promise<void> {
+async function prepare({ config, temporal, log, ...deps }: WorkerDeps, first: boolean, { servers, platform }: { servers: ServerEntry[] | null; platform: () => void }): Promise<void> {
   await bootstrapTemporal(temporal.connection, { namespace: config.TEMPORAL_NAMESPACE, retentionHours: config.TEMPORAL_RETENTION_HOURS, log });
   await ensureSchedules(temporal.client, schedules, { correct: first });
-  if (config.WORKER_QUEUES.includes('dns')) followAddresses();
+  if (config.WORKER_QUEUES.includes('dns')) platform();
+  if (first && servers) await registerServers(deps, servers);
 }
 
 /** As of the API: the database decides. Temporal decides only until work was first taken from it. */

@@ -86,11 +86,11 @@ export async function verifyAccess(deps: PostgresActivityDeps, run: Run): Promis
   const { host, port } = deps.publicGateway.addressOf(service);
   if (!credential?.secretSealed || host === null || port === null) throw new AppError('verification_failed', 'There is nothing to log in with.');
   if (await isProven(deps, service, credential)) return;
-  const { caCertificate } = await deps.publicGateway.trust();
+  const { sslmode, caCertificate } = await deps.publicGateway.trust(service);
   const password = deps.secrets.open(credential.secretSealed, secretAad(credential));
   const { database } = namesOf(service.id, service.isolation);
   try {
-    await deps.postgresCustomer.prove({ host, port, database, user: credential.login, password, caCertificate, timeoutMs: proveMs });
+    await deps.postgresCustomer.prove({ host, port, database, user: credential.login, password, sslmode, caCertificate, timeoutMs: proveMs });
   } catch (error) {
     await requireRun(deps, run, ['provisioning', 'updating']);
     throw retryable(error);

@@ -66,9 +66,9 @@ async function revertMode(deps: PostgresActivityDeps, run: Run): Promise<void> {
   const ref = undoRefOf(service);
   if (service.statusBefore === 'available') {
     const mode = accessModeOf({ ...service, accessOpen: true });
-    const { systemId } = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(ref));
+    const made = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(ref));
     await onBackend(deps, run, () => deps.postgresBackend.setAccessMode({ ...ref, mode, stop: false }));
-    ownedBy(await setInstanceRunning(deps.db.prisma, run, systemId));
+    ownedBy(await setInstanceRunning(deps.db.prisma, run, made));
     ownedBy(await openAccess(deps.db.prisma, run));
   } else {
     ownedBy(await closeAccess(deps.db.prisma, run));
@@ -84,6 +84,6 @@ async function reviveInstance(deps: PostgresActivityDeps, run: Run): Promise<voi
   const { instanceRef } = await onBackend(deps, run, () => deps.postgresBackend.place(refOf(service)));
   ownedBy(await setInstanceRef(deps.db.prisma, run, instanceRef));
   const revived = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'starting')));
-  const { systemId } = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(refOf(revived)));
-  ownedBy(await setInstanceRunning(deps.db.prisma, run, systemId));
+  const made = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(refOf(revived)));
+  ownedBy(await setInstanceRunning(deps.db.prisma, run, made));
 }

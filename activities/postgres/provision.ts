@@ -62,8 +62,8 @@ function reserve(deps: PostgresActivityDeps, run: Run, except: readonly string[]
   return inTransaction(deps.db, async (tx) => {
     const service = ownedBy(await enterPhase(tx, run, 'placing', 'together'));
     if (isPlaced(service)) return service;
-    const { region, plan } = service;
-    const wish = { serviceId: run.serviceId, region, backend: deps.postgresBackend.name, bytes: planLimits[plan].storageBytes, except };
+    const { region, plan, isolation } = service;
+    const wish = { serviceId: run.serviceId, region, backend: isolation === 'database' ? 'host_pool' : 'embedded', bytes: planLimits[plan].storageBytes, except };
     const hostId = await reserveHost(tx, wish);
     if (hostId === null) throw new AppError('no_capacity', 'No host of the region has room.');
     return { ...service, hostId };
@@ -80,8 +80,8 @@ async function releasePlacement(deps: PostgresActivityDeps, run: Run): Promise<v
 /** An instance bound to this service runs. */
 async function ensureInstance(deps: PostgresActivityDeps, run: Run): Promise<void> {
   const service = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'initializing')));
-  const { systemId } = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(refOf(service)));
-  ownedBy(await setInstanceRunning(deps.db.prisma, run, systemId));
+  const made = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(refOf(service)));
+  ownedBy(await setInstanceRunning(deps.db.prisma, run, made));
 }
 
 /** True when it was done in time; what is not goes on in the background and is joined by the next attempt. */

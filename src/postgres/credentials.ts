@@ -66,5 +66,5 @@ function recordReveal(
 async function show(deps: PostgresDeps, service: ServiceRow, { shown, previous }: Credentials, password: string | null): Promise<Shown> {
   const address = deps.publicGateway.addressOf(service);
   const overlapping = previous?.validUntil && previous.validUntil > deps.clock.now() ? previous : null;
-  return viewCredentials({ service, credential: shown, previous: overlapping, address, trust: await deps.publicGateway.trust(), password });
+  return viewCredentials({ service, credential: shown, previous: overlapping, address, trust: await deps.publicGateway.trust(service), password });
 }

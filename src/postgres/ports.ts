@@ -76,7 +76,7 @@ export interface PostgresBackend {
 
 /** What a customer uses to get in; `trust` is what their client checks the gateway with. */
 export type CustomerLogin = {
-  host: string; port: number; database: string; user: string; password: string; caCertificate: string | null; timeoutMs: number;
+  host: string; port: number; database: string; user: string; password: string; sslmode: 'verify-full' | 'require'; caCertificate: string | null; timeoutMs: number;
 };
 
 /** A customer's own way in: over the public address with TLS, with nothing the platform knows beside it. */

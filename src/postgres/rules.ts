@@ -81,6 +81,11 @@ export function namesOf(serviceId: Id<'pg'>, isolation: 'instance' | 'database' 
   };
 }
 
+/** What the neighbours of a service share where this backend has made it. */
+export function isolationOf(backend: string): 'instance' | 'database' {
+  return backend === 'host_pool' ? 'database' : 'instance';
+}
+
 /** Key of the service a login belongs to; null for a name we never gave. */
 export function keyOfLogin(login: string): string | null {
   return /^u_([0-9a-hjkmnp-tv-z]{12})_[12]$/.exec(login)?.[1] ?? null;

@@ -14,7 +14,7 @@ import { openOperation, type OperationRow } from '../operations/store';
 import { workflowIds } from '../temporal/ids';
 import { invalidState, noService, quotaResource } from './faults';
 import { lifetimes, versions } from './retention';
-import { namesOf, workWeights } from './rules';
+import { isolationOf, namesOf, workWeights } from './rules';
 import type { CreateService, UpdateService } from './schemas';
 import type { Status } from './state';
 import { listRegions } from './store/hosts';
@@ -34,8 +34,8 @@ export { markAvailable, markProvisionFailed, type ProvisionFailure } from './pro
 
 /** Where customers connect and how they know it is us; null where a service is reached on its own server. */
 export interface PublicGateway {
-  addressOf(service: Pick<ServiceRow, 'id' | 'region' | 'host' | 'port'>): Address;
-  trust(): Promise<Trust>;
+  addressOf(service: Pick<ServiceRow, 'id' | 'region' | 'host' | 'port' | 'isolation'>): Address;
+  trust(service: Pick<ServiceRow, 'isolation' | 'hostId'>): Promise<Trust>;
 }
 
 export interface PostgresDeps {
@@ -52,15 +52,16 @@ const unpagedMax = 1_000;
 
 export type Place = { region: string; version: string; isolation: 'instance' | 'database' };
 
-/** Regions that take services, the default first. The installation's own region is offered before its host has reported. */
+/** Regions that take services, the default first. An instance host's region is offered before it has reported, a registered server's once a worker has read of it. */
 export async function regionsOf(deps: PostgresDeps): Promise<{ slug: string; isolation: Place['isolation']; versions: string[] }[]> {
-  const known = (await listRegions(deps.db.prisma)).filter(({ region }) => region !== deps.config.PG_REGION);
-  return [{ region: deps.config.PG_REGION, backend: deps.config.PG_BACKEND }, ...known]
-    .map(({ region, backend }) => ({ slug: region, isolation: backend === 'host_pool' ? 'database' : 'instance', versions: [...versions] }));
+  const { PG_REGION: own, PG_BACKEND: backend } = deps.config;
+  const known = await listRegions(deps.db.prisma, backend);
+  const slugs = [...(backend === 'embedded' || known.includes(own) || known.length === 0 ? [own] : []), ...known.filter((region) => region !== own)];
+  return slugs.map((slug) => ({ slug, isolation: isolationOf(backend), versions: [...versions] }));
 }
 
 /** Errors: `validation_error` for a region that is not offered, or a version not offered there. */
-export async function choosePlace(deps: PostgresDeps, wish: Pick<CreateService, 'region' | 'version'>): Promise<Place> {
+export async function choosePlace(deps: PostgresDeps, wish: Pick<CreateService, 'region' | 'version' | 'allowedCidrs'>): Promise<Place> {
   const regions = await regionsOf(deps);
   const region = wish.region === undefined ? regions[0] : regions.find(({ slug }) => slug === wish.region);
   const issues: Issue[] = [];
@@ -68,8 +69,15 @@ export async function choosePlace(deps: PostgresDeps, wish: Pick<CreateService, 
   const offered = region?.versions ?? [...versions];
   const version = wish.version ?? offered[0];
   if (version === undefined || !offered.includes(version)) issues.push({ path: 'version', message: `must be one of ${offered.join(', ')}` });
+  if (region) issues.push(...networkIssues(region.isolation, wish.allowedCidrs));
   if (!region || version === undefined || issues.length > 0) throw invalid(issues);
   return { region: region.slug, version, isolation: region.isolation };
+}
+
+/** Where customers connect to the server itself, nobody of ours could keep a network out. */
+function networkIssues(isolation: Place['isolation'], allowedCidrs: readonly string[] | undefined): Issue[] {
+  if (isolation === 'instance' || !allowedCidrs || allowedCidrs.length === 0) return [];
+  return [{ path: 'allowedCidrs', message: 'must be empty: no gateway stands in front of this service' }];
 }
 
 export type Accepted = { service: ServiceRow; operation: OperationRow };
@@ -130,6 +138,8 @@ export async function updateService(
   const service = await lockService(tx, project.id, serviceId);
   if (!service || service.status === 'deleted') throw noService();
   if (service.status === 'deleting') throw invalidState(service, 'The service is being deleted.');
+  const issues = networkIssues(service.isolation, body.allowedCidrs);
+  if (issues.length > 0) throw invalid(issues);
   await updateSettings(tx, serviceId, {
     displayName: body.displayName ?? null, deletionProtection: body.deletionProtection ?? null, allowedCidrs: body.allowedCidrs ?? null,
   });

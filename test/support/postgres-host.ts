@@ -86,9 +86,9 @@ export class HostSite {
 export type TestService = { ref: Ref; password: string; login: Login };
 
 /** A service that only a backend knows. */
-export function newService(plan: Plan = 'trial'): TestService {
+export function newService(plan: Plan = 'trial', isolation: 'instance' | 'database' = 'instance'): TestService {
   const serviceId = newId('pg');
-  const names = namesOf(serviceId);
+  const names = namesOf(serviceId, isolation);
   const password = newPassword();
   const limits = planLimits[plan];
   return {

@@ -6,7 +6,7 @@ import type { CustomerLogin, PostgresCustomer } from '../../postgres/ports';
 const proof = `create table holdfast_proof (n int); insert into holdfast_proof values (41); update holdfast_proof set n = n + 1;
   select n from holdfast_proof; drop table holdfast_proof`;
 
-/** Proves a login the way `psql` would: TLS with full verification, SCRAM, then a little of everything. */
+/** Proves a login the way `psql` would with the same string: TLS, verified as it says, SCRAM, then a little of everything. */
 export const pgCustomer: PostgresCustomer = {
   prove: async (login) => {
     const client = new pg.Client(optionsOf(login));
@@ -22,10 +22,10 @@ export const pgCustomer: PostgresCustomer = {
   },
 };
 
-function optionsOf({ host, port, database, user, password, caCertificate, timeoutMs }: CustomerLogin): pg.ClientConfig {
+function optionsOf({ host, port, database, user, password, sslmode, caCertificate, timeoutMs }: CustomerLogin): pg.ClientConfig {
   return {
     host, port, database, user, password,
-    ssl: { ...(caCertificate === null ? {} : { ca: caCertificate }), servername: host, minVersion: 'TLSv1.2' },
+    ssl: { rejectUnauthorized: sslmode === 'verify-full', ...(caCertificate === null ? {} : { ca: caCertificate }), servername: host, minVersion: 'TLSv1.2' },
     connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs, application_name: 'holdfast-verify',
   };
 }

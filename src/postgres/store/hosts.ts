@@ -12,9 +12,43 @@ export async function registerHost(db: Db, host: NewHost): Promise<void> {
       last_seen_at = now(), updated_at = now()`, host.name, host.region, host.backend, host.capacityBytes, host.maxServices);
 }
 
-/** Regions somebody serves, with what their services share. */
-export function listRegions(db: Db): Promise<{ region: string; backend: string }[]> {
-  return rows(db, `select region, min(backend) as backend from postgres_host where state <> 'down' group by region order by region`);
+export type NewServer = Omit<NewHost, 'backend'> & { dsnSealed: string; publicHost: string; publicPort: number; sslmode: 'verify-full' | 'require'; caCertificate: string | null };
+
+/** The server is registered as the operator's file says; false when another kind of host has its name. */
+export async function registerServer(tx: Tx, server: NewServer): Promise<boolean> {
+  return 1 === await execute(tx, `insert into postgres_host as h (name, region, backend, capacity_bytes, max_services, dsn_sealed, public_host, public_port, sslmode, ca_certificate)
+    values ($1, $2, 'host_pool', $3::bigint, $4::int, $5, $6, $7::int, $8, $9)
+    on conflict (name) do update set region = excluded.region, state = 'active', dsn_sealed = excluded.dsn_sealed, public_host = excluded.public_host,
+      public_port = excluded.public_port, sslmode = excluded.sslmode, ca_certificate = excluded.ca_certificate,
+      capacity_bytes = greatest(excluded.capacity_bytes, h.reserved_bytes), max_services = greatest(excluded.max_services, h.services), last_seen_at = now(), updated_at = now()
+    where h.backend = 'host_pool'`,
+  server.name, server.region, server.capacityBytes, server.maxServices, server.dsnSealed, server.publicHost, server.publicPort, server.sslmode, server.caCertificate);
+}
+
+/** Registered servers of other names take no new services. */
+export async function drainAllBut(tx: Tx, names: readonly string[]): Promise<void> {
+  await execute(tx, `update postgres_host set state = 'draining', updated_at = now() where backend = 'host_pool' and state = 'active' and name <> all($1::text[])`, names);
+}
+
+type ServerRow = Pick<NewServer, 'dsnSealed' | 'publicHost' | 'publicPort' | 'sslmode' | 'caCertificate' | 'capacityBytes' | 'maxServices'>;
+
+/** A registered server, also one that drains; null for any other host. */
+export async function findServer(db: Db, name: string): Promise<ServerRow | null> {
+  const [row] = await rows<ServerRow>(db, `select dsn_sealed as "dsnSealed", public_host as "publicHost", public_port as "publicPort", sslmode, ca_certificate as "caCertificate",
+    capacity_bytes::float8 as "capacityBytes", max_services as "maxServices" from postgres_host where name = $1 and backend = 'host_pool'`, name);
+  return row ?? null;
+}
+
+/** What kind of host this is; null when there is none of that name. */
+export async function findBackendOf(db: Db, name: string): Promise<string | null> {
+  const [row] = await rows<{ backend: string }>(db, 'select backend from postgres_host where name = $1', name);
+  return row?.backend ?? null;
+}
+
+/** Regions where this backend takes services. */
+export async function listRegions(db: Db, backend: string): Promise<string[]> {
+  const found = await rows<{ region: string }>(db, `select distinct region from postgres_host where state = 'active' and backend = $1 order by region`, backend);
+  return found.map(({ region }) => region);
 }
 
 /**

@@ -40,8 +40,10 @@ export function setInstanceRef(db: Db, run: Run, instanceRef: string): Promise<b
   return changed(db, `${lax} update postgres_service set instance_ref = $3 from lax where ${owned} and status = 'provisioning' and host_id is not null`, run, instanceRef);
 }
 
-export function setInstanceRunning(db: Db, run: Run, systemId: string | null): Promise<boolean> {
-  return changed(db, `${lax} update postgres_service set system_id = $3, compute = 'running' from lax where ${owned} and status in ('provisioning', 'updating')`, run, systemId);
+/** A registered server's address is the service's own; the gateway's follows from configuration. */
+export function setInstanceRunning(db: Db, run: Run, { systemId, host, port }: { systemId: string | null; host: string; port: number }): Promise<boolean> {
+  return changed(db, `${lax} update postgres_service set system_id = $3, compute = 'running', host = case isolation when 'database' then $4 end,
+    port = case isolation when 'database' then $5::int end from lax where ${owned} and status in ('provisioning', 'updating')`, run, systemId, host, port);
 }
 
 /** The server knows the login: gateways may let it in. */
