@@ -16,7 +16,7 @@ export function postgresBackendOf({ config, db, secrets }: CoreDeps): PostgresBa
   const registered = new HostPoolBackend({ find: (name) => openServer({ db, secrets }, name) });
   const known = new Map<string, PostgresBackend>();
   return new BackendByHost({
-    chosen: config.PG_BACKEND === 'host_pool' ? registered : embedded, keepers: [embedded],
+    chosen: config.PG_BACKEND === 'host_pool' ? registered : embedded, keeper: embedded,
     of: async (hostId) => {
       const backend = known.get(hostId) ?? (await findBackendOf(db.prisma, hostId) === 'host_pool' ? registered : embedded);
       known.set(hostId, backend);

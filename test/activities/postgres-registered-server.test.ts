@@ -55,7 +55,7 @@ async function hostsFile(names: readonly string[]): Promise<string> {
 function activities() {
   const pool = new HostPoolBackend({ find: (name) => openServer(registered(), name) });
   const fake = new FakeBackend();
-  const postgresBackend = new BackendByHost({ chosen: pool, keepers: [fake], of: async (hostId) => (await findBackendOf(stored.database.prisma, hostId) === 'host_pool' ? pool : fake) });
+  const postgresBackend = new BackendByHost({ chosen: pool, keeper: fake, of: async (hostId) => (await findBackendOf(stored.database.prisma, hostId) === 'host_pool' ? pool : fake) });
   return createPostgresActivities({ ...world.deps, postgresBackend, postgresCustomer: pgCustomer, publicGateway: publicGateway() });
 }
 

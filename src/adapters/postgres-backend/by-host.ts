@@ -7,8 +7,8 @@ export type ByHostOptions = {
   chosen: PostgresBackend;
   /** The backend a host's row names. Errors: the host is not known. */
   of: (hostId: string) => Promise<PostgresBackend>;
-  /** Those that keep backups. */
-  keepers: readonly PostgresBackend[];
+  /** Keeps all backups there are. */
+  keeper: PostgresBackend;
 };
 
 /** Several backends side by side: new services go to the chosen one, every other call to that of the service's own host. */
@@ -32,8 +32,7 @@ export class BackendByHost implements PostgresBackend {
   async destroy(r: Input<'destroy'>) { return (await this.options.of(r.hostId)).destroy(r); }
   async inventory(hostId: string): Promise<InventoryItem[]> { return (await this.options.of(hostId)).inventory(hostId); }
 
-  /** A backup outlives its service's host, so every keeper is told; absent is success. */
-  async dropBackup(serviceId: string, backupId: string): Promise<void> {
-    for (const keeper of this.options.keepers) await keeper.dropBackup(serviceId, backupId);
-  }
+  // A backup outlives its service's host.
+  dropBackup(serviceId: string, backupId: string) { return this.options.keeper.dropBackup(serviceId, backupId); }
+  drill(serviceId: string, backupId: string) { return this.options.keeper.drill(serviceId, backupId); }
 }

@@ -94,6 +94,10 @@ export class HostPoolBackend implements PostgresBackend {
     throw new AppError('backend_error', 'This backend keeps no backups.');
   }
 
+  async drill(): Promise<never> {
+    throw new AppError('restore_unavailable', 'This backend keeps no backups.');
+  }
+
   async restore(r: Ref & { source: Source }): Promise<{ reachedTime: string | null }> {
     if (r.source.kind === 'backup') throw new AppError('restore_unavailable', 'This backend keeps no backups.');
     return this.turn(r, async (turn) => {
