@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { isId } from '../../core/ids';
 import { systemCode } from '../../core/files';
 import type { Log } from '../../core/log';
@@ -83,16 +84,21 @@ export class Events implements EventSink {
     }
   }
 
-  /** What is counted is stored, or on disk when the database is away. Nothing may be recorded afterwards. */
+  /** What is counted is stored, or on disk when the database is away or slow. Nothing may be recorded afterwards. */
   async close(): Promise<void> {
     clearInterval(this.timer);
     this.seal();
     const end = performance.now() + (this.options.closeMs ?? closeMs);
-    for (let isFirst = true; this.spool.waiting > 0 && (isFirst || performance.now() < end); isFirst = false) {
-      if (!isFirst) await new Promise((done) => setTimeout(done, retryMs.first));
-      await this.flush();
-    }
+    await this.flushWithin(retryMs.first);
     await this.spool.persist();
+    while (this.spool.waiting > 0 && performance.now() < end) {
+      await pause(retryMs.first);
+      await this.flushWithin(end - performance.now());
+    }
+  }
+
+  private async flushWithin(ms: number): Promise<void> {
+    await Promise.race([this.flush(), pause(ms, undefined, { ref: false })]);
   }
 
   /** Never rejects. What the database did not take by the time of the next batch goes to disk. */
