@@ -4,9 +4,7 @@ import { createLedgerProvider } from './adapters/billing-provider/ledger';
 import { transferZone } from './adapters/dns-backend/axfr-client';
 import { EmbeddedBackend as EmbeddedDnsBackend } from './adapters/dns-backend/embedded';
 import { PowerdnsBackend } from './adapters/dns-backend/powerdns';
-import { IterativeResolver } from './adapters/dns-resolver/iterative';
-import { rootHints } from './adapters/dns-resolver/root-hints';
-import type { Stub } from './adapters/dns-resolver/routes';
+import { resolverOf } from './adapters/dns-resolver/choice';
 import { chooseEventSources } from './adapters/mail-events/choice';
 import { CaptureTransport } from './adapters/mail-transport/capture';
 import { chooseTransport } from './adapters/mail-transport/choice';
@@ -19,7 +17,6 @@ import { systemClock, type Clock } from './core/clock';
 import { Cursors } from './core/cursor';
 import { createLog, type Log } from './core/log';
 import { createMetrics, type Metrics } from './core/metrics';
-import { parseAddress } from './core/listen';
 import { Secrets } from './core/secrets';
 import { openDatabase, type Database } from './db/client';
 import { createListener, type Listener } from './db/listen';
@@ -41,6 +38,8 @@ import { createDispatcher, type Dispatcher } from './operations/dispatcher';
 import { attendOverdue, type ReconcileRule } from './operations/reconcile';
 import { createOperationWatch, type OperationWatch } from './operations/watch';
 import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
+import type { OpenParts } from './edge/gateway/role';
+import { gatewayParts } from './gateway-composition';
 import { postgresReconcileRule } from './postgres/reconcile';
 import { changePlan as changePostgresPlan, countServices, lockForBilling, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
 import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
@@ -179,6 +178,11 @@ export function openWorker(core: CoreDeps): WorkerDeps {
   };
 }
 
+/** What a process of the security gateway is made of. */
+export function openGateway(core: CoreDeps): OpenParts {
+  return gatewayParts(core, resolverOf(core.config));
+}
+
 /** What a project holds, by product: deleting it asks each of them. */
 function productDeletionsOf(config: Config): readonly ProductDeletion[] {
   const dns = { config, dnsPlatform: platformOf(config) };
@@ -187,17 +191,6 @@ function productDeletionsOf(config: Config): readonly ProductDeletion[] {
     { kind: 'mail_service', requestDeletion: requestMailDeletion, countLive: countMailServices },
     { kind: 'dns_zone', requestDeletion: (tx, projectId) => requestDnsDeletion(tx, dns, projectId), countLive: countZones },
   ];
-}
-
-const resolverTimeoutMs = 1_500;
-
-/** From the root hints down. Our own servers are asked where they listen, `test` where the development registry does. */
-function resolverOf(config: Config): DnsResolver {
-  const own = config.DNS_SERVERS.flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
-  return new IterativeResolver({
-    rootHints: config.DNS_ROOT_HINTS ?? rootHints, port: config.DNS_RESOLVER_PORT, allowNonGlobal: config.DNS_ALLOW_NON_GLOBAL, own: own.map(({ address }) => address), ownServers: own,
-    stubs: config.DNS_TEST_SERVERS ? [testStub(config.DNS_TEST_SERVERS)] : [], timeoutMs: resolverTimeoutMs, nowMs: Date.now,
-  });
 }
 
 /** Live mail goes where MAIL_TRANSPORT says, mail of test keys is captured. */
@@ -224,12 +217,6 @@ function dnsBackendOf({ config, db }: CoreDeps): DnsBackend {
       transfer: (server, domain) => transferZone({ server, domain, timeoutMs: backendWaitMs, ...(key && { key }) }),
     });
   }
-}
-
-/** Its loopback addresses are allowed for names under `test` alone. All of them have one port. */
-function testStub(texts: readonly string[]): Stub {
-  const servers = texts.map(parseAddress);
-  return { suffix: 'test', servers: servers.map(({ host }, i) => ({ name: `${String.fromCharCode(97 + i)}.nic.test`, address: host })), port: servers[0]?.port ?? 53, addresses: servers.map(({ host }) => host) };
 }
 
 /** Development reads its mails in files; elsewhere they go through a relay. While mail is off none is written. */

@@ -7,12 +7,16 @@ import { serveMetrics, type Readiness } from './core/metrics-server';
 import { announceReady, onShutdown, runProcess } from './core/process';
 import { migrate } from './db/migrate';
 import { inTransaction } from './db/transaction';
-import { openCore, type CoreDeps } from './deps';
+import { openCore, openGateway, type CoreDeps } from './deps';
 import { runDnsWorkerRole, startDnsRole } from './edge/dns/role';
+import { runGatewayWorker, startGatewayRole } from './edge/gateway/role';
 import { startPostgresGateway } from './edge/postgres/gateway/gateway';
 import { gatewayOptions } from './edge/postgres/gateway/options';
 import { startPostgresHost } from './edge/postgres/host/host';
 import { keepRegistered } from './edge/postgres/host/registration';
+
+/** The gateway's open requests have 28 s, then what they left is stored. */
+const drainDeadlineMs = 31_500;
 
 type Role = Config['EDGE_SERVES'][number];
 /** A part of the data plane that runs in this process. */
@@ -39,6 +43,10 @@ const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Runnin
     const dns = await startDnsRole({ config, db, listener, log, storeUsage: (facts) => inTransaction(db, (tx) => storeUsage(tx, facts)) });
     return { facts: { dns: dns.addresses }, ready: () => ({ ok: true, zones: dns.zones() }), stop: dns.stop };
   },
+  async gateway(core) {
+    const gateway = await startGatewayRole({ ...core, registry: core.metrics.registry }, openGateway(core));
+    return { facts: { gateway: gateway.addresses }, ready: gateway.ready, stop: gateway.stop };
+  },
   async postgres(core) {
     const gateway = await startPostgresGateway(gatewayOptions(core.config, { ...core, registry: core.metrics.registry }));
     return { facts: { postgres: gateway.addresses }, ready: () => ({ ok: gateway.loaded() }), stop: () => gateway.drain(core.config.PG_STOP_ON_EXIT ? sessionGraceMs.serversStop : sessionGraceMs.serversStay) };
@@ -46,7 +54,7 @@ const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Runnin
 };
 
 async function main(config: Config): Promise<void> {
-  if (cluster.isWorker) return runDnsWorkerRole(config, createLog('edge-dns-worker', config.LOG_LEVEL));
+  if (cluster.isWorker) return runWorker(config);
   const roles = config.EDGE_SERVES.filter((role) => starters[role]);
   const core = openCore(config, `edge-${roles.join('-')}`);
   await migrate(config.DATABASE_URL, resolve('prisma/migrations'))
@@ -61,7 +69,7 @@ async function main(config: Config): Promise<void> {
     await Promise.all([...running.values()].map((part) => part.stop()));
     await Promise.all([metrics.close(), core.listener.close()]);
     await core.db.close();
-  });
+  }, drainDeadlineMs);
   // At once: one that waits for the database keeps no other from serving.
   await Promise.all(roles.map(async (role) => {
     const started = await starters[role]?.(core);
@@ -70,6 +78,16 @@ async function main(config: Config): Promise<void> {
   const facts = Object.fromEntries([...running.values()].flatMap((part) => Object.entries(part.facts)));
   core.log.info({ roles, metrics: metrics.address, ...facts }, 'the edge serves');
   announceReady({ metrics: metrics.address, ...facts });
+}
+
+/** One of the processes that a role has forked; which one and what for it is told as arguments. */
+async function runWorker(config: Config): Promise<void> {
+  const [, , role, index = '0'] = process.argv;
+  if (role === 'dns') return runDnsWorkerRole(config, createLog('edge-dns-worker', config.LOG_LEVEL));
+  const core = openCore(config, `edge-gateway-${index}`);
+  await runGatewayWorker({ ...core, registry: core.metrics.registry }, openGateway(core), Number(index));
+  await core.listener.close();
+  await core.db.close();
 }
 
 runProcess(async () => main(loadConfig()));

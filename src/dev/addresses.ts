@@ -11,6 +11,7 @@ export interface Addresses {
   readonly dns: readonly { host: string; port: number }[];
   /** Of the registry for `test`; null where its loopback addresses do not exist. */
   readonly registry: { hosts: readonly string[]; port: number } | null;
+  readonly gateway: Readonly<Record<'http' | 'https' | 'admin', { host: string; port: number }>>;
   readonly postgresGateway: readonly { host: string; port: number }[];
   /** Of the report intake; null when it is off. */
   readonly smtp: { host: string; port: number } | null;
@@ -42,10 +43,20 @@ export async function claimAddresses(config: SupervisorConfig, claims: PortClaim
     },
     dns: await claimTogether(config.DNS_LISTEN, 'DNS', claim),
     registry: await claimRegistry(config.DNS_REGISTRY_PORT, claim),
+    gateway: {
+      http: await claimOne(config.GATEWAY_HTTP_ADDR, 'the security gateway (HTTP)', claim),
+      https: await claimOne(config.GATEWAY_HTTPS_ADDR, 'the security gateway (HTTPS)', claim),
+      admin: await claimOne(config.GATEWAY_ADMIN_ADDR, "the security gateway's admin address", claim),
+    },
     postgresGateway: await claimTogether(config.PG_GATEWAY_ADDR, 'the Postgres gateway', claim),
     smtp: config.MAIL_INBOUND_ENABLED === false ? null : { host: config.MAIL_INBOUND_HOST, port: await claim('the report intake', config.MAIL_INBOUND_PORT, [config.MAIL_INBOUND_HOST]) },
     metrics,
   };
+}
+
+async function claimOne(text: string, what: string, claim: (what: string, wanted: number, hosts: readonly string[]) => Promise<number>): Promise<{ host: string; port: number }> {
+  const { host, port } = parseAddress(text);
+  return { host, port: await claim(what, port, [host]) };
 }
 
 /** Addresses with one port keep one port (127.0.0.1 and ::1 are one server to a client); an address this machine lacks is left out. */

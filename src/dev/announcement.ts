@@ -9,7 +9,8 @@ export interface DevFile {
   readonly dns: { readonly host: string; readonly port: number } | null;
   /** The development registry: its first server for `test`. */
   readonly registry: { readonly host: string; readonly port: number } | null;
-  readonly gateway: null;
+  /** Where visitors of proxied names are led. */
+  readonly gateway: { readonly httpUrl: string; readonly httpsUrl: string };
   readonly postgres: { readonly host: string; readonly port: number };
   /** Where bounces and complaints arrive. */
   readonly smtp: { readonly host: string; readonly port: number } | null;
@@ -34,7 +35,8 @@ export interface Demo {
 
 export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean; demo: Demo; processes: DevFile['processes'] }): DevFile {
   const apiUrl = `http://${formatAddress({ ...addresses.api, host: reachable(addresses.api.host) })}`;
-  const gateway = addresses.postgresGateway[0];
+  const postgres = addresses.postgresGateway[0];
+  const { http, https } = addresses.gateway;
   const dns = addresses.dns[0];
   return {
     apiUrl,
@@ -42,8 +44,8 @@ export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean;
     temporalUiUrl: facts.temporalIsOurs ? `http://127.0.0.1:${addresses.temporal.uiPort}` : null,
     dns: dns ? { host: reachable(dns.host), port: dns.port } : null,
     registry: addresses.registry && { host: addresses.registry.hosts[1] ?? '', port: addresses.registry.port },
-    gateway: null,
-    postgres: { host: reachable(gateway?.host ?? ''), port: gateway?.port ?? 0 },
+    gateway: { httpUrl: `http://${formatAddress({ ...http, host: reachable(http.host) })}`, httpsUrl: `https://${formatAddress({ ...https, host: reachable(https.host) })}` },
+    postgres: { host: reachable(postgres?.host ?? ''), port: postgres?.port ?? 0 },
     smtp: addresses.smtp ? { host: reachable(addresses.smtp.host), port: addresses.smtp.port } : null,
     captureUrl: `${apiUrl}/captured`,
     processes: facts.processes,
@@ -59,7 +61,7 @@ export async function writeDevFile(file: string, content: DevFile): Promise<void
 }
 
 /** What is printed when all is ready; every command works by copy and paste, one after the other. */
-export function welcome({ apiUrl, docsUrl, temporalUiUrl, captureUrl, dns, postgres, smtp, demo }: DevFile, seconds: string): string {
+export function welcome({ apiUrl, docsUrl, temporalUiUrl, captureUrl, dns, gateway, postgres, smtp, demo }: DevFile, seconds: string): string {
   const project = `${apiUrl}/v1/api/orgs/${demo.orgSlug}/projects/${demo.projectSlug}`;
   return `
 Holdfast is ready (${seconds} s).
@@ -68,6 +70,7 @@ Holdfast is ready (${seconds} s).
   Documentation  ${docsUrl}
   Temporal UI    ${temporalUiUrl ?? 'at the server of TEMPORAL_ADDRESS'}
   DNS            ${dns?.host}:${dns?.port} (UDP and TCP)
+  Gateway        ${gateway.httpUrl}, ${gateway.httpsUrl} (where proxied names lead)
   Sent mail      ${captureUrl} (captured, to be read)
   Reports        ${smtp ? `${smtp.host}:${smtp.port} (SMTP; bounces and complaints)` : 'not taken'}
   Postgres       ${postgres.host}:${postgres.port} (the gateway customers connect to)

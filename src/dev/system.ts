@@ -22,13 +22,14 @@ export const children = [
   { name: 'api', entry: 'api.js', env: {} },
   { name: 'edge-postgres-host', entry: 'edge.js', env: { EDGE_SERVES: 'postgres-host' } },
   { name: 'edge-dns', entry: 'edge.js', env: { EDGE_SERVES: 'dns' } },
+  { name: 'edge-gateway', entry: 'edge.js', env: { EDGE_SERVES: 'gateway' } },
   { name: 'edge-postgres', entry: 'edge.js', env: { EDGE_SERVES: 'postgres' } },
   { name: 'worker', entry: 'worker.js', env: {} },
   { name: 'registry', entry: 'commands/serve-registry.js', env: {} },
 ] as const;
 
 /** Gateways first, so customers' connections end before what serves them; the database last. */
-const stopOrder = ['registry', 'edge-dns', 'edge-postgres', 'worker', 'api', 'edge-postgres-host', 'temporal', 'database'];
+const stopOrder = ['registry', 'edge-gateway', 'edge-dns', 'edge-postgres', 'worker', 'api', 'edge-postgres-host', 'temporal', 'database'];
 
 export interface SystemOptions {
   readonly config: SupervisorConfig;
@@ -177,6 +178,9 @@ export class System {
       ...(given['DNS_SERVERS'] ? {} : { DNS_SERVERS: addresses.dns.map(formatAddress).join(';') }),
       ...this.registryEnvironment(),
       PG_GATEWAY_ADDR: addresses.postgresGateway.map(formatAddress).join(','),
+      GATEWAY_HTTP_ADDR: formatAddress(addresses.gateway.http),
+      GATEWAY_HTTPS_ADDR: formatAddress(addresses.gateway.https),
+      GATEWAY_ADMIN_ADDR: formatAddress(addresses.gateway.admin),
     };
   }
 

@@ -26,7 +26,6 @@ export class WorkerPool {
 
   /** Resolves with where they listen when all do. Errors: one of them cannot bind. */
   async start(count: number): Promise<Addresses> {
-    cluster.setupPrimary({ serialization: 'advanced' });
     const bound = await Promise.all(Array.from({ length: count }, () => this.add()));
     return bound[0] ?? [];
   }
@@ -55,6 +54,8 @@ export class WorkerPool {
   }
 
   private add(): Promise<Addresses> {
+    // Set with every fork: a gateway in the same process forks too.
+    cluster.setupPrimary({ serialization: 'advanced', args: ['dns'] });
     const worker = cluster.fork();
     return new Promise((resolve, reject) => {
       worker.on('message', (message: unknown) => {

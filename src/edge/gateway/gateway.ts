@@ -36,6 +36,8 @@ export type GatewayDeps = {
   loopToken: string;
   bodyBytesMax: number;
   snapshotFile: string | null;
+  /** One of several processes keeps the file for all. */
+  writesSnapshot?: boolean;
   /** How many processes like this share the work. */
   share: number;
   agent?: OriginAgent;
@@ -56,7 +58,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const health = new OriginHealth();
   const feed = new Feed({ ...deps, zones, metrics, health, remembered: async () => (snapshotFile === null ? null : readSnapshot(snapshotFile, secrets, log)) });
   await feed.start();
-  const snapshot = snapshotFile === null ? null : new SnapshotWriter(snapshotFile, zones, secrets, log);
+  const snapshot = snapshotFile === null || deps.writesSnapshot === false ? null : new SnapshotWriter(snapshotFile, zones, secrets, log);
   void snapshot?.write();
   const slowBodies = new SlowBodies();
   const isTrusted = inNetworks(deps.trustedProxies);
