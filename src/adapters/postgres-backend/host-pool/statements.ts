@@ -19,8 +19,9 @@ export function createRoles(names: Names, found: ReadonlySet<string>): string[] 
   return missing.flatMap((role) => [`create role ${name(role)} nologin`, `grant ${name(role)} to current_user with inherit true, set true`]);
 }
 
+/** Closed until `grantDatabase`: for a moment everybody could connect to it otherwise. */
 export function createDatabase({ database }: Names, { connections }: Limits): string {
-  return `create database ${name(database)} template template0 strategy wal_log connection limit ${connections}`;
+  return `create database ${name(database)} template template0 strategy wal_log allow_connections false connection limit ${connections}`;
 }
 
 /** The database stays ours; its owner role may use it and make schemas in it. */
@@ -29,6 +30,7 @@ export function grantDatabase({ database, owner, restricted }: Names): string[] 
     `revoke all on database ${name(database)} from public`,
     `grant connect, temporary, create on database ${name(database)} to ${name(owner)}`,
     `grant connect on database ${name(database)} to ${name(restricted)}`,
+    `alter database ${name(database)} allow_connections true`,
   ];
 }
 
