@@ -28,5 +28,6 @@ export { createEngine, type Engine } from './engine';
 export { expireIdentityRows } from './expiry';
 export { createMailDispatcher, startMailRelay, type StartMail } from './mail-outbox';
 export { createResetLink } from './passwords';
+export { currentRole } from './store/members';
 export { readSession, type SessionDeps, type SessionReading } from './session';
 export { ensureDemo, isSetUp, issueSetupToken, type DemoLogin } from './setup';

@@ -1,9 +1,9 @@
-import type { Cause, ProjectCaller } from '../core/caller';
+import type { Cause, ProjectCaller, Role } from '../core/caller';
 import { AppError } from '../core/errors';
 import { requireFresh } from '../core/freshness';
 import { inTransaction } from '../db/transaction';
 import { may } from '../identity/permissions';
-import { appendAudit } from '../identity/service';
+import { appendAudit, currentRole } from '../identity/service';
 import { invalidState, noService } from './faults';
 import { getService, type PostgresDeps } from './service';
 import type { CredentialsView } from './schemas';
@@ -30,7 +30,7 @@ export async function maskedCredentials(deps: PostgresDeps, caller: ProjectCalle
  */
 export async function revealCredentials(deps: PostgresDeps, request: { caller: ProjectCaller; serviceId: string; cause: Cause }): Promise<Shown> {
   const { caller } = request;
-  requireReveal(caller);
+  requireReveal(caller.role);
   requireFresh(caller, deps.clock.now());
   await deps.limiter.take({ name: 'postgres-reveal', limit: deps.config.RATE_REVEAL_PER_MINUTE, periodSeconds: 60 }, caller.userId);
   const { service, found } = await recordReveal(deps, request);
@@ -39,16 +39,17 @@ export async function revealCredentials(deps: PostgresDeps, request: { caller: P
   return show(deps, service, found, deps.secrets.open(shown.secretSealed, secretAad(shown)));
 }
 
-function requireReveal(caller: ProjectCaller): void {
-  if (may(caller.role, 'postgres:credentials')) return;
+function requireReveal(role: Role | null): void {
+  if (role !== null && may(role, 'postgres:credentials')) return;
   throw new AppError('forbidden', 'Your role does not include postgres:credentials. Ask an owner of the organisation.', { required: 'postgres:credentials' });
 }
 
-/** What is revealed is read in the transaction that records it. */
+/** What is revealed is read in the transaction that records it, and so is the role: who was demoted while this waited gets nothing. */
 function recordReveal(
   deps: PostgresDeps, { caller, serviceId, cause }: { caller: ProjectCaller; serviceId: string; cause: Cause },
 ): Promise<{ service: ServiceRow; found: Credentials }> {
   return inTransaction(deps.db, async (tx) => {
+    requireReveal(await currentRole(tx, caller.org.id, caller.userId));
     const service = await findService(tx, caller.project.id, serviceId);
     if (!service || service.status === 'deleted') throw noService();
     const statuses: readonly Status[] = revealable;

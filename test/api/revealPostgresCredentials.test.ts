@@ -1,6 +1,7 @@
 import { createTenant } from '../support/tenant';
 import { createdService, read, withPostgresApi } from '../support/postgres-api';
 import { givePassword, setStatus } from '../support/postgres-rows';
+import { until } from '../support/until';
 
 const api = withPostgresApi();
 const at = (serviceId: string) => `/postgres/services/${serviceId}/credentials/reveal`;
@@ -69,5 +70,41 @@ describe('revealPostgresCredentials', () => {
     await api.database.pool.query(`update session set fresh_at = now() - interval '1 hour' where "userId" = $1`, [tenant.userIds.member]);
     expect((await ask('POST', at(serviceId), { as: 'member' })).body['code']).toBe('reauthentication_required');
     expect((await api.ask('POST', at(serviceId))).status).toBe(404);
+  });
+
+  test('a member demoted under load gets nothing any more from the answer of the demotion on', async () => {
+    const { tenant, ask, serviceId } = await freshTenant();
+    const demote = (role: string) => api.database.pool.query('update member set role = $3 where "organizationId" = $1 and "userId" = $2', [tenant.orgId, tenant.userIds.member, role]);
+    const after: number[] = [];
+    for (let round = 0; round < 8; round += 1) {
+      await demote('member');
+      await api.database.pool.query('delete from rate_limit');
+      let demoted = false;
+      const load = Array.from({ length: 6 }, async () => {
+        const answer = await ask('POST', at(serviceId), { as: 'member' });
+        expect([200, 403]).toContain(answer.status);
+        const late = demoted ? await ask('POST', at(serviceId), { as: 'member' }) : null;
+        if (late) after.push(late.status);
+      });
+      await demote('viewer');
+      demoted = true;
+      after.push((await ask('POST', at(serviceId), { as: 'member' })).status);
+      await Promise.all(load);
+    }
+    expect(new Set(after)).toEqual(new Set([403]));
+  });
+
+  test('whoever is demoted between the check of the request and the audit row is refused, and nothing is audited', async () => {
+    const { tenant, ask, serviceId } = await freshTenant();
+    const client = await api.database.pool.connect();
+    await client.query('begin');
+    await client.query(`update member set role = 'viewer' where "organizationId" = $1 and "userId" = $2`, [tenant.orgId, tenant.userIds.member]);
+    const answer = ask('POST', at(serviceId), { as: 'member' });
+    await until(async () => (await api.database.pool.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)).rows.length > 0);
+    await client.query('commit');
+    client.release();
+    expect((await answer).body['code']).toBe('forbidden');
+    const { rows } = await api.database.pool.query(`select 1 from audit_entry where target_id = $1 and action = 'revealPostgresCredentials' and outcome = 'done'`, [serviceId]);
+    expect(rows).toEqual([]);
   });
 });

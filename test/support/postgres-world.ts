@@ -95,7 +95,7 @@ export async function createPostgresWorld(database: Database, options: { capacit
 
 export function callerOf(tenant: Tenant, role: Role) {
   return {
-    kind: 'user', userId: 'usr_test', sessionId: 'ses_test', email: 'a@test.test', displayName: 'A', freshUntil: new Date(Date.now() + 60_000), role,
+    kind: 'user', userId: tenant.userIds[role], sessionId: 'ses_test', email: 'a@test.test', displayName: 'A', freshUntil: new Date(Date.now() + 60_000), role,
     org: { id: tenant.orgId, slug: tenant.orgSlug, displayName: 'Test', status: 'active' },
     project: { id: tenant.projectId, slug: tenant.projectSlug, displayName: 'Default', status: 'active' },
   } as const;

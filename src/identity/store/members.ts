@@ -22,6 +22,13 @@ export async function getMember(db: Db, orgId: string, userId: string): Promise<
   return row ?? null;
 }
 
+/** What the user may do now; a change of it waits for this transaction. Null: no member any more, or disabled. */
+export async function currentRole(tx: Tx, orgId: string, userId: string): Promise<Role | null> {
+  const [row] = await rows<{ role: Role }>(tx, `select m.role from member m join "user" u on u.id = m."userId"
+    where m."organizationId" = $1 and m."userId" = $2 and u.disabled_at is null for share of m`, orgId, userId);
+  return row?.role ?? null;
+}
+
 export async function isMemberAddress(db: Db, orgId: string, email: string): Promise<boolean> {
   return (await rows(db, `select 1 as one from member m join "user" u on u.id = m."userId" where m."organizationId" = $1 and u.email = $2`, orgId, email)).length > 0;
 }
