@@ -6,7 +6,7 @@ import { sessionCookieName, sessionCookieValue } from '../../src/identity/cookie
 
 export type Tenant = {
   orgId: Id<'org'>; projectId: Id<'prj'>; orgSlug: string; projectSlug: string;
-  userIds: Readonly<Record<Role, string>>;
+  userIds: Readonly<Record<Role, Id<'usr'>>>;
   /** Cookie header of a fresh session, by role. */
   cookies: Readonly<Record<Role, string>>;
 };
@@ -30,7 +30,7 @@ export async function createTenant({ pool }: Database, authSecret: string): Prom
   return { orgId, projectId, orgSlug, projectSlug: 'default', userIds: byRole((member) => member.userId), cookies: byRole((member) => member.cookie) };
 }
 
-async function createMember(pool: Database['pool'], orgId: string, role: Role, authSecret: string): Promise<{ userId: string; cookie: string }> {
+async function createMember(pool: Database['pool'], orgId: string, role: Role, authSecret: string): Promise<{ userId: Id<'usr'>; cookie: string }> {
   const userId = newId('usr');
   const token = randomBytes(24).toString('base64url');
   await pool.query('insert into "user" (id, name, email) values ($1, $2, $3)', [userId, role, `${userId}@test.test`]);
