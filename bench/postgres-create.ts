@@ -4,20 +4,15 @@
  * INSERT is acknowledged. One at a time and eight at once, the running pool full before each round. Peers do their own
  * way to the same INSERT over TCP with SCRAM, in the same run. fsync is on everywhere.
  */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { connectWith, Product } from '../test/support/product';
-import type { Tenant } from '../test/support/tenant';
+import { Product } from '../test/support/product';
 import { createdbPeer, debianPeer, embeddedPeer, type Peer } from './peers/postgres';
 import { line, percentile, print } from './statistics';
+import { createAndInsert, poolHolds, removed, report, type Marks } from './support/create';
 
 const warmUp = Number(process.env['WARM_UP'] ?? 10);
 const runs = Number(process.env['RUNS'] ?? 50);
 const atOnceMax = 8;
 const targetsMs = { one: 50, oneP95: 150, accepted: 10, eight: 250 };
-
-type Marks = { accepted: number; succeeded: number; revealed: number; connected: number; inserted: number };
 
 async function main(): Promise<void> {
   const product = await Product.start({
@@ -39,51 +34,13 @@ async function main(): Promise<void> {
 async function rounds(product: Product, atOnce: number, count: number, warm: number): Promise<Marks[]> {
   const marks: Marks[] = [];
   for (let round = 0; round < count; round++) {
-    await poolIsFull(product);
+    await poolHolds(product, 'starter', atOnceMax);
     const tenants = await Promise.all(Array.from({ length: atOnce }, () => product.newTenant()));
     const batch = await Promise.all(tenants.map((tenant) => createAndInsert(product, tenant)));
     if (round >= warm) marks.push(...batch.map(({ marks: taken }) => taken));
     await Promise.all(batch.map(({ serviceId }, index) => removed(product, serviceId, tenants[index] ?? product.tenant)));
   }
   return marks;
-}
-
-async function createAndInsert(product: Product, tenant: Tenant): Promise<{ serviceId: string; marks: Marks }> {
-  const start = performance.now();
-  const since = () => performance.now() - start;
-  const { serviceId, operationId } = await product.accept('starter', tenant);
-  const accepted = since();
-  const { state } = await product.finished(operationId, tenant);
-  if (state !== 'succeeded') throw new Error(`${serviceId} ended ${state}.`);
-  const succeeded = since();
-  const { connectionString } = await product.reveal(serviceId, tenant);
-  const revealed = since();
-  const client = await connectWith(connectionString);
-  const connected = since();
-  await client.query('create table first (n int)');
-  await client.query('insert into first values (1)');
-  const inserted = since();
-  await client.end();
-  return { serviceId, marks: { accepted, succeeded, revealed, connected, inserted } };
-}
-
-/** Not measured: gone, and its instance with it. */
-async function removed(product: Product, serviceId: string, tenant: Tenant): Promise<void> {
-  const { body } = await product.ask('DELETE', `/postgres/services/${serviceId}?purge=true`, { tenant });
-  const id = /"id":"(op_[^"]+)"/.exec(JSON.stringify(body['operation']))?.[1];
-  if (!id) throw new Error(`not deleted: ${JSON.stringify(body)}`);
-  await product.finished(id, tenant);
-}
-
-/** The pool is refilled one by one, so a round begins only when all members stand ready. */
-async function poolIsFull(product: Product): Promise<void> {
-  const log = await readFile(join(product.clone.dir, 'logs/edge-postgres-host.log'), 'utf8').catch(() => '');
-  const address = /"metrics":"([^"]+)"/.exec(log)?.[1] ?? product.clone.settings['METRICS_ADDR'] ?? '';
-  for (;;) {
-    const text = await fetch(`http://${address}/readyz`).then((response) => response.text());
-    if (text.includes(`"starter":${atOnceMax}`)) return;
-    await pause(100);
-  }
 }
 
 async function compare(peer: Peer, oursMs: number): Promise<void> {
@@ -99,14 +56,6 @@ async function compare(peer: Peer, oursMs: number): Promise<void> {
     await session.close();
   }
   print(`${line(`peer: ${peer.name}`, samples)}  ours/peer ${(oursMs / percentile(samples, 0.5)).toFixed(3)}`);
-}
-
-function report(how: string, marks: readonly Marks[]): void {
-  const names = {
-    accepted: 'T1-T0 202 read', succeeded: 'T2-T0 operation succeeded', revealed: '      password revealed', connected: '      logged in over the gateway', inserted: 'T3-T0 first row acknowledged',
-  } as const;
-  print(`${how}:`);
-  for (const key of ['accepted', 'succeeded', 'revealed', 'connected', 'inserted'] as const) print(line(`  ${names[key]}`, marks.map((mark) => mark[key])));
 }
 
 main().catch((error: unknown) => {

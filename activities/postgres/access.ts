@@ -8,6 +8,11 @@ import type { ServiceRow } from '../../src/postgres/store/services';
 import { onBackend, ownedBy, placed, refOf, requireRun, retryable, undoRefOf, type PostgresActivityDeps } from './work';
 
 const proofLastsMs = 86_400_000;
+
+/** Whether what the pool proved of an instance still counts. */
+export function isFresh(provenAt: string | null): boolean {
+  return provenAt !== null && Date.now() - Date.parse(provenAt) <= proofLastsMs;
+}
 const proveMs = 10_000;
 
 /** Who gets in, and the proof of it: of a new service, of a rotation, of a resumption. */
@@ -23,8 +28,7 @@ export function createAccessActivities(deps: PostgresActivityDeps) {
 /** The password is sealed and stored, and only then its verifier sent; a repeat sends the stored one. */
 export async function ensureAccess(deps: PostgresActivityDeps, run: Run): Promise<void> {
   const service = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'configuring')));
-  await ensureSecret(deps, run);
-  const found = await requireCredentials(deps, run);
+  const found = await ensureSecret(deps, run);
   await onBackend(deps, run, () => deps.postgresBackend.ensureAccess({ ...refOf(service), ...accessOf(deps, service, found) }));
   if (service.status === 'provisioning') ownedBy(await openAccess(deps.db.prisma, run));
 }
@@ -59,14 +63,16 @@ export function accessOf(deps: Pick<PostgresActivityDeps, 'secrets'>, service: S
   };
 }
 
-async function ensureSecret(deps: PostgresActivityDeps, run: Run): Promise<void> {
-  const { shown, pending } = await requireCredentials(deps, run);
-  const { version, login, secretSealed: known } = pending ?? shown;
-  if (known !== null) return;
+/** The password is made, sealed and stored; a repeat finds the stored one. Nobody else knows it yet. */
+export async function ensureSecret(deps: PostgresActivityDeps, run: Run): Promise<Credentials> {
+  const found = await requireCredentials(deps, run);
+  const { version, login, secretSealed: known } = found.pending ?? found.shown;
+  if (known !== null) return found;
   const password = newPassword();
   const secretSealed = deps.secrets.seal(password, secretAad({ serviceId: run.serviceId, login, version }));
   const verifierSealed = deps.secrets.seal(scramVerifier(password), verifierAad(run.serviceId, login));
   if (!await storeSecret(deps.db.prisma, run, { version, secretSealed, verifierSealed })) await requireRun(deps, run, ['provisioning', 'updating']);
+  return requireCredentials(deps, run);
 }
 
 /** A first password is in force as soon as it is stored: then it is no longer pending. */
@@ -107,5 +113,5 @@ async function isProven(deps: PostgresActivityDeps, service: ServiceRow & { host
   const held = seen.verifiers[login];
   const ours = held === deps.secrets.open(verifierSealed, verifierAad(service.id, login));
   if (service.status === 'updating' && (seen.mode !== 'full' || (held !== undefined && !ours))) return true;
-  return ours && seen.mode === 'full' && seen.provenAt !== null && Date.now() - Date.parse(seen.provenAt) <= proofLastsMs;
+  return ours && seen.mode === 'full' && isFresh(seen.provenAt);
 }

@@ -3,9 +3,9 @@ import { inTransaction } from '../../src/db/transaction';
 import { planLimits } from '../../src/postgres/rules';
 import { markAvailable, markProvisionFailed, type ProvisionFailure } from '../../src/postgres/service';
 import { releaseHost, reserveHost } from '../../src/postgres/store/hosts';
-import { enterPhase, lockRun, setInstanceRef, setInstanceRunning, type Run } from '../../src/postgres/store/runs';
+import { enterPhase, lockRun, openClaimed, setInstanceRef, setInstanceRunning, type Run } from '../../src/postgres/store/runs';
 import type { ServiceRow } from '../../src/postgres/store/services';
-import { ensureAccess, verifyAccess } from './access';
+import { accessOf, ensureSecret, isFresh, verifyAccess } from './access';
 import { isPlaced, onBackend, ownedBy, placed, refOf, type PostgresActivityDeps } from './work';
 
 /** Longest a local provisioning waits for an instance; the ordinary steps go on from what it left. */
@@ -28,16 +28,24 @@ export function createProvisionActivities(deps: PostgresActivityDeps) {
 /** All five steps in a row when an instance is ready; otherwise, or on any error, `cold`. */
 async function provisionFromPool(deps: PostgresActivityDeps, run: Run): Promise<'available' | 'cold'> {
   try {
-    await ensurePlacement(deps, run);
-    if (!await withinMs(fromPoolMs, ensureInstance(deps, run))) return 'cold';
-    await ensureAccess(deps, run);
-    await verifyAccess(deps, run);
+    const service = await reserve(deps, run, []);
+    const secret = ensureSecret(deps, run); // its CPU time is spent while the host works
+    const made = await withinMs(fromPoolMs, claim(deps, run, service), secret);
+    if (!made) return 'cold';
+    const { provenAt } = await onBackend(deps, run, async () => deps.postgresBackend.ensureAccess({ ...refOf(service), ...accessOf(deps, service, await secret) }));
+    ownedBy(await openClaimed(deps.db.prisma, run, made));
+    if (!isFresh(provenAt)) await verifyAccess(deps, run);
     await markAvailable(deps, run);
     return 'available';
   } catch (error) {
     deps.log.info({ err: error, serviceId: run.serviceId }, 'provisioning goes on step by step');
     return 'cold';
   }
+}
+
+async function claim(deps: PostgresActivityDeps, run: Run, service: ServiceRow & { hostId: string }) {
+  const { instanceRef } = await onBackend(deps, run, () => deps.postgresBackend.place(refOf(service)));
+  return { instanceRef, ...await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(refOf({ ...service, instanceRef }))) };
 }
 
 /** Room is reserved on a host, and the host knows. Errors: `no_capacity` when no host of the region has room. */
@@ -84,15 +92,15 @@ async function ensureInstance(deps: PostgresActivityDeps, run: Run): Promise<voi
   ownedBy(await setInstanceRunning(deps.db.prisma, run, made));
 }
 
-/** True when it was done in time; what is not goes on in the background and is joined by the next attempt. */
-async function withinMs(ms: number, work: Promise<void>): Promise<boolean> {
+/** What it answers in time, else null: what is not done goes on in the background and is joined by the next attempt. `beside`: work nobody may be left to await. */
+async function withinMs<T>(ms: number, work: Promise<T>, beside: Promise<unknown>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms);
   });
-  work.catch(() => undefined);
+  for (const unheard of [work, beside]) unheard.catch(() => undefined);
   try {
-    return await Promise.race([work.then(() => true), late]);
+    return await Promise.race([work, late]);
   } finally {
     clearTimeout(timer);
   }

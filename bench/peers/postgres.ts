@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { ensurePostgresBinaries, type PostgresBinaries } from '../../src/db/postgres-binaries';
+import { usedBytes } from '../../src/edge/postgres/host/observe';
 import { serverUser } from '../../src/dev/embedded-postgres';
 import { anyFreePort } from '../../src/dev/ports';
 
@@ -80,9 +81,48 @@ export const debianPeer: Peer = {
   },
 };
 
+/** Milliseconds of dropping a database with a session in it by force, over a connection that is open. */
+export async function dropdbPeer(warmUp: number, runs: number): Promise<number[]> {
+  const server = await EmbeddedServer.make();
+  await server.start();
+  const samples: number[] = [];
+  try {
+    await asAdmin(server.port, async (client) => {
+      for (let index = 0; index < warmUp + runs; index++) {
+        await client.query(`create database doomed_${index}`);
+        const inside = new pg.Client({ host: '127.0.0.1', port: server.port, user: 'admin', password, database: `doomed_${index}` });
+        inside.on('error', () => undefined);
+        await inside.connect();
+        const cut = once(inside, 'end');
+        const start = performance.now();
+        await client.query(`drop database doomed_${index} with (force)`);
+        await cut;
+        if (index >= warmUp) samples.push(performance.now() - start);
+      }
+    });
+  } finally {
+    await server.remove();
+  }
+  return samples;
+}
+
+/** One server that carries `count` databases, at rest. */
+export async function manyDatabasesPeer(count: number, pssBelow: (directory: string) => Promise<number>): Promise<{ pssBytes: number; diskBytes: number }> {
+  const server = await EmbeddedServer.make();
+  await server.start();
+  try {
+    await asAdmin(server.port, async (client) => {
+      for (let index = 0; index < count; index++) await client.query(`create database idle_${index}`);
+    });
+    return { pssBytes: await pssBelow(server.home), diskBytes: await usedBytes(server.home) };
+  } finally {
+    await server.remove();
+  }
+}
+
 class EmbeddedServer {
   private child: ChildProcess | undefined;
-  private constructor(private readonly home: string, private readonly binaries: PostgresBinaries, readonly port: number) {}
+  private constructor(readonly home: string, private readonly binaries: PostgresBinaries, readonly port: number) {}
 
   static async make(): Promise<EmbeddedServer> {
     const home = await mkdtemp('/tmp/hf-bench-');

@@ -49,8 +49,11 @@ export interface PostgresBackend {
   place(r: Ref & { version: string }): Promise<{ instanceRef: string }>;
   /** An instance bound to this service runs. */
   ensureInstance(r: Ref & { version: string }): Promise<{ host: string; port: number; systemId: string | null }>;
-  /** Exactly these logins, with these verifiers, may connect; sessions of `endSessionsOf` are ended. */
-  ensureAccess(r: Ref & { logins: Login[]; endSessionsOf: string[] }): Promise<void>;
+  /**
+   * Exactly these logins, with these verifiers, may connect, which was read back from the server; sessions of `endSessionsOf` are ended. `provenAt`: as in
+   * an observation.
+   */
+  ensureAccess(r: Ref & { logins: Login[]; endSessionsOf: string[] }): Promise<{ provenAt: string | null }>;
   /** The limits of `r` hold; a running instance may restart once, one that does not run stays so. */
   setLimits(r: Ref): Promise<{ restarted: boolean }>;
   /**

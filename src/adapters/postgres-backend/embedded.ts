@@ -36,8 +36,8 @@ export class EmbeddedBackend implements PostgresBackend {
     return { ...this.options.publicAddress(r.names), systemId };
   }
 
-  async ensureAccess(r: Method<'ensureAccess'>): Promise<void> {
-    await this.call('ensureAccess', r, hostAnswers.ensureAccess);
+  ensureAccess(r: Method<'ensureAccess'>): Promise<{ provenAt: string | null }> {
+    return this.call('ensureAccess', r, hostAnswers.ensureAccess);
   }
 
   setLimits(r: Method<'setLimits'>): Promise<{ restarted: boolean }> {

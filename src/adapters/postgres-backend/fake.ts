@@ -52,13 +52,14 @@ export class FakeBackend implements PostgresBackend {
     });
   }
 
-  ensureAccess(r: Ref & { logins: Login[] }): Promise<void> {
+  ensureAccess(r: Ref & { logins: Login[] }): Promise<{ provenAt: string | null }> {
     return this.call('ensureAccess', r, () => {
       const instance = this.existing(r);
       if (!instance.systemId) throw new AppError('backend_error', 'The instance of the service has not been initialised.');
       instance.running = true;
       instance.logins = r.logins;
       if (instance.mode === 'blocked') instance.mode = 'full';
+      return { provenAt: this.provenAt };
     });
   }
 

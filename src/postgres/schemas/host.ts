@@ -61,7 +61,7 @@ const metrics = z.object({
 export const hostAnswers = {
   place: z.object({ instanceRef: instanceRefSchema }),
   ensureInstance: z.object({ systemId: z.string().nullable() }),
-  ensureAccess: z.null(),
+  ensureAccess: z.object({ provenAt: z.string().nullable() }),
   setLimits: z.object({ restarted: z.boolean() }),
   setAccessMode: z.null(),
   observe: z.object({

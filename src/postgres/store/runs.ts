@@ -46,6 +46,13 @@ export function setInstanceRunning(db: Db, run: Run, { systemId, host, port }: {
     port = case isolation when 'database' then $5::int end from lax where ${owned} and status in ('provisioning', 'updating')`, run, systemId, host, port);
 }
 
+/** The instance is there and knows the login: gateways may let it in. */
+export function openClaimed(db: Db, run: Run, { instanceRef, systemId, host, port }: { instanceRef: string; systemId: string | null; host: string; port: number }): Promise<boolean> {
+  return changed(db, `${lax} update postgres_service set instance_ref = $3, system_id = $4, compute = 'running', access_open = true,
+    host = case isolation when 'database' then $5 end, port = case isolation when 'database' then $6::int end
+    from lax where ${owned} and status = 'provisioning' and host_id is not null`, run, instanceRef, systemId, host, port);
+}
+
 /** The server knows the login: gateways may let it in. */
 export function openAccess(db: Db, run: Run): Promise<boolean> {
   return changed(db, `${lax} update postgres_service set access_open = true from lax where ${owned} and status in ('provisioning', 'updating')`, run);

@@ -38,8 +38,8 @@ export class HostPoolBackend implements PostgresBackend {
     });
   }
 
-  async ensureAccess(r: Ref & { logins: Login[]; endSessionsOf: string[] }): Promise<void> {
-    await this.turn(r, async (turn) => {
+  async ensureAccess(r: Ref & { logins: Login[]; endSessionsOf: string[] }): Promise<{ provenAt: string | null }> {
+    return this.turn(r, async (turn) => {
       requireMade(turn.held);
       const { client } = turn;
       const found = await findRoles(client, r.names);
@@ -51,6 +51,7 @@ export class HostPoolBackend implements PostgresBackend {
       ]);
       await turn.save({ mode, stopped: false, logins: enabled });
       if (r.endSessionsOf.length > 0) await endSessions(client, null, r.endSessionsOf);
+      return { provenAt: null };
     });
   }
 

@@ -10,7 +10,7 @@ export type PoolServer = {
 };
 
 const control = 'holdfast';
-const connectMs = 5_000;
+const connectMs = 10_000;
 const statementMs = 20_000;
 
 // Objects of customers must never be found by a name an administrator's session uses (CVE-2018-1058).

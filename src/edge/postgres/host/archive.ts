@@ -17,10 +17,10 @@ export function archiveOf(backups: string, serviceId: string): { wal: string; ba
 export async function ensureArchive(backups: string, serviceId: string, owner: Owner | null): Promise<string> {
   const { wal, base } = archiveOf(backups, serviceId);
   await mkdir(base, { recursive: true, mode: 0o700 });
-  await mkdir(wal, { recursive: true });
+  const isNew = await mkdir(wal, { recursive: true }) !== undefined;
   if (!owner) return wal;
   const found = await stat(wal);
-  if (found.uid !== owner.uid) await giveTo(wal, owner);
+  if (found.uid !== owner.uid && !isNew) await giveTo(wal, owner);
   if ((found.mode & 0o777) === 0o700) return wal;
   await chmod(join(backups, serviceId), 0o711);
   await chmod(wal, 0o700);

@@ -54,7 +54,7 @@ export class ServiceCalls {
     });
   }
 
-  async ensureAccess(r: HostCall<'ensureAccess'>): Promise<null> {
+  async ensureAccess(r: HostCall<'ensureAccess'>): Promise<HostAnswer<'ensureAccess'>> {
     return this.provisioning(r, async () => {
       const instance = await this.running(r);
       this.requireFence(r);
@@ -63,7 +63,7 @@ export class ServiceCalls {
       if (mode === 'restricted') await enforceMode(instance, mode);
       if (mode === 'blocked') await enforceMode(instance, await modeByStorage(instance, 'full'));
       await instance.save({ generation: r.generation });
-      return null;
+      return { provenAt: instance.record.provenAt };
     });
   }
 
