@@ -19,11 +19,13 @@ export interface Run {
 
 /** Values of one list of variables, with their forms after each chain of transformations. */
 interface Values { readonly targets: readonly Target[]; readonly forms: (Forms | undefined)[] }
-/** `possible`: per operator, whether any of the values may match; null until asked. */
-interface Forms { readonly texts: readonly Text[]; possible: Uint8Array | null }
+/** `results`: what is known of each distinct text; null until asked. */
+interface Forms { readonly texts: readonly Text[]; results: readonly Uint8Array[] | null }
 
 const checkEvery = 16;
 const nothing: readonly string[] = [];
+/** Of what a chain matched, these say less than what came before. */
+const derived = /^(?:TX$|MATCHED_)/;
 
 /** Runs rules over one request. */
 export class Evaluation {
@@ -49,6 +51,7 @@ export class Evaluation {
     const phase = this.run.program[number];
     if (!phase || this.state.engineOff || this.allowed === 'all' || (this.allowed === 'request' && number <= 2)) return true;
     this.values = [];
+    this.state.collected.clear();
     for (let at = 0; at < phase.rules.length; at += 1) {
       if (at % checkEvery === 0 && performance.now() > this.run.deadline) return false;
       const rule = phase.rules[at];
@@ -102,8 +105,8 @@ export class Evaluation {
     const values = this.valuesOf(rule);
     if (values.targets.length === 0) return false;
     if (rule.multiMatch) return this.multiMatch(rule, values.targets);
-    const forms = values.forms[rule.chain.index] ??= { texts: values.targets.map(({ text }) => transformed(text, rule.chain.steps)), possible: null };
-    if (rule.operator >= 0 && !rule.negated && (forms.possible ??= this.possible(forms.texts))[rule.operator] === misses) return false;
+    const forms = values.forms[rule.chain.index] ??= { texts: values.targets.map(({ text }) => transformed(text, rule.chain.steps)), results: null };
+    if (rule.operator >= 0 && !rule.negated && !this.mayMatch(rule.operator, forms)) return false;
     let any = false;
     for (let at = 0; at < forms.texts.length; at += 1) {
       const [target, text] = [values.targets[at], forms.texts[at]];
@@ -133,18 +136,10 @@ export class Evaluation {
     return this.values[list.index] ??= { targets: list.read(this.state), forms: [] };
   }
 
-  /** `misses` where no value can match. */
-  private possible(texts: readonly Text[]): Uint8Array {
-    const { operators } = this.run;
-    const [first, ...others] = new Set(texts);
-    if (!first) return new Uint8Array(0);
-    if (others.length === 0) return operators.results(first);
-    const possible = operators.results(first).slice();
-    for (const text of others) {
-      const results = operators.results(text);
-      for (let at = 0; at < possible.length; at += 1) if (results[at] !== misses) possible[at] = 0;
-    }
-    return possible;
+  private mayMatch(operator: number, forms: Forms): boolean {
+    forms.results ??= [...new Set(forms.texts)].map((text) => this.run.operators.results(text));
+    for (const results of forms.results) if (results[operator] !== misses) return true;
+    return false;
   }
 
   private holds(rule: Rule, text: Text): boolean {
@@ -160,7 +155,10 @@ export class Evaluation {
     const matched = { ...target, text };
     state.matched = matched;
     state.matchedAll.push(matched);
-    if (target.collection !== 'TX' || !this.ruleTarget) [this.ruleTarget, this.ruleValue] = [target, text.value];
+    if (!this.ruleTarget || !derived.test(target.collection)) {
+      this.ruleTarget = target;
+      this.ruleValue = text.value;
+    }
     if (rule.capture) this.capture(rule, text);
     this.setVars(rule);
     return true;

@@ -40,8 +40,14 @@ function compileList(calls: readonly VariableCall[], index: number): TargetList 
   const [only] = parts;
   return {
     index, volatile: parts.some((part) => part.volatile),
-    read: only && parts.length === 1 ? only.read : (state) => parts.flatMap((part) => part.read(state)),
+    read: only && parts.length === 1 ? only.read : (state) => joined(parts, state),
   };
+}
+
+function joined(parts: readonly { read(state: Transaction): readonly Target[] }[], state: Transaction): Target[] {
+  const targets: Target[] = [];
+  for (const part of parts) for (const target of part.read(state)) targets.push(target);
+  return targets;
 }
 
 function selector({ select }: VariableCall): Keep {

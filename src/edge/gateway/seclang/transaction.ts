@@ -20,6 +20,8 @@ export class Transaction {
   bodyText = '';
   bodyError: string | null = null;
   response: ResponseFacts | null = null;
+  /** Values by variable, as long as they stay the same. */
+  readonly collected = new Map<string, Target[]>();
   matched: Target | null = null;
   matchedAll: Target[] = [];
   readonly excess = new Set<Excess>();

@@ -79,15 +79,27 @@ const multipartFlag = /^MULTIPART_(BOUNDARY_QUOTED|BOUNDARY_WHITESPACE|DATA_BEFO
 /** The variable of a name in upper case. Throws Unsupported. */
 export function variableOf(name: string): Variable {
   const again = repeated[name];
-  if (again) return { volatile: false, read: (state) => again(state).map((pair) => ({ collection: name, key: pair.name, text: state.texts.repeatedly(pair.value) })) };
+  if (again) return once(name, (state) => again(state).map((pair) => ({ collection: name, key: pair.name, text: state.texts.repeatedly(pair.value) })));
   const collection = collections[name];
-  if (collection) return { volatile: name === 'ENGINE_EXCESS', read: (state) => collection(state).map((pair) => ({ collection: name, key: pair.name, text: state.texts.of(pair.value) })) };
+  if (collection) return once(name, (state) => collection(state).map((pair) => ({ collection: name, key: pair.name, text: state.texts.of(pair.value) })));
   const own = changing[name];
   if (own) return { volatile: true, read: own };
   const found = multipartFlag.exec(name);
   const scalar = scalars[name] ?? (found ? (state: Transaction) => flag(state, found[1] ?? '') : undefined);
   if (!scalar) throw new Unsupported(`variable ${name}`);
-  return { volatile: name === 'DURATION', read: (state) => one(state, name, scalar(state)) };
+  return once(name, (state) => one(state, name, scalar(state)));
+}
+
+/** Read once a phase. */
+function once(name: string, read: (state: Transaction) => Target[]): Variable {
+  return {
+    volatile: false,
+    read: (state) => {
+      let targets = state.collected.get(name);
+      if (!targets) state.collected.set(name, targets = read(state));
+      return targets;
+    },
+  };
 }
 
 function one(state: Transaction, name: string, value: string | null): Target[] {

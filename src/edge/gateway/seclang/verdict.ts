@@ -23,21 +23,22 @@ export function verdictOf(evaluation: Evaluation, facts: RequestFacts, settings:
   const counting = ({ rule, logOnly }: Match) => !logOnly && rule.paranoiaLevel <= settings.paranoiaLevel;
   const found = blocked && evaluation.matches.some(counting) ? evaluation.matches.filter(counting) : evaluation.matches;
   const deciding = found.reduce<Match | null>((best, match) => (best === null || rank(match) < rank(best) ? match : best), null);
-  const shown = evaluation.matches.slice(0, matchesMax);
-  if (deciding && !shown.includes(deciding)) shown.splice(-1, 1, deciding);
-  const described = new Map(shown.map((match) => [match, describe(match)]));
+  const described = new Map(evaluation.matches.map((match) => [match, describe(match)]));
   return {
     score, threshold, blocked, deciding: (deciding && described.get(deciding)) ?? null, matches: [...described.values()],
     suggestion: deciding ? suggest(deciding, facts) : null, fault: finished || blocked ? null : 'budget',
   };
 }
 
-/** The verdict with matched values masked and cut to 128 characters. */
+/** The verdict as it leaves the engine: at most ten matches, the deciding one among them, their values masked and cut to 128 characters. */
 export function maskVerdict(verdict: ManagedVerdict, mask: Mask): ManagedVerdict {
   if (verdict.matches.length === 0) return verdict;
-  const masked = new Map(verdict.matches.map((match) => [match.id + match.variable, { ...match, matched: mask(match.variable, match.matched).slice(0, matchedMax) }]));
-  const deciding = verdict.deciding && masked.get(verdict.deciding.id + verdict.deciding.variable);
-  return { ...verdict, deciding: deciding ?? null, matches: verdict.matches.flatMap((match) => masked.get(match.id + match.variable) ?? []) };
+  const masked = (match: RuleMatch): RuleMatch => ({ ...match, matched: mask(match.variable, match.matched).slice(0, matchedMax) });
+  const matches = verdict.matches.slice(0, matchesMax).map(masked);
+  const decides = (match: RuleMatch) => match.id === verdict.deciding?.id;
+  const deciding = verdict.deciding && (matches.find(decides) ?? masked(verdict.deciding));
+  if (deciding && !matches.some(decides)) matches.splice(-1, 1, deciding);
+  return { ...verdict, deciding, matches };
 }
 
 function rank({ rule }: Match): number {

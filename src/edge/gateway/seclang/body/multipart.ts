@@ -33,7 +33,7 @@ class Multipart {
   constructor(private readonly complete: boolean) {}
 
   boundary(contentType: string): string | null {
-    const given = [...contentType.matchAll(/boundary/gi)].length;
+    const given = [...contentType.matchAll(/;\s*boundary\s*=/gi)].length;
     const found = /;\s*boundary=(?:"([^"]*)"|([^\s;,"]+))\s*(?:;|$)/i.exec(contentType);
     const boundary = found?.[1] ?? found?.[2] ?? '';
     if (given > 1) this.flags.add('BOUNDARY_REPEATED');

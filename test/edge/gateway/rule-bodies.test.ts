@@ -1,0 +1,100 @@
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { parseBody, plainBody, processorOf } from '../../../src/edge/gateway/seclang/body';
+
+const args = (...parsed: Parameters<typeof parseBody>) => parseBody(...parsed).args.map(({ name, value }) => `${name}=${value}`);
+
+test.each([
+  ['application/x-www-form-urlencoded; charset=utf-8', 'URLENCODED'], ['multipart/form-data; boundary=x', 'MULTIPART'], ['application/json', 'JSON'], ['APPLICATION/PROBLEM+JSON', 'JSON'],
+  ['text/xml', 'XML'], ['application/soap+xml', 'XML'], ['text/plain', ''], ['', ''], ['application/octet-stream', ''],
+])('%s is read as %s', (type, processor) => expect(processorOf(type)).toBe(processor));
+
+test('forms: decoded once, repeated and empty names kept', () => {
+  expect(args('a=1&a=2&=x&b&c=%3D+%26&%41=%zz', 'URLENCODED', '', true)).toEqual(['a=1', 'a=2', '=x', 'b=', 'c== &', 'A=%zz']);
+  expect(parseBody(Array.from({ length: 1_001 }, (_, at) => `a${at}=1`).join('&'), 'URLENCODED', '', true)).toMatchObject({ excess: ['arguments'], error: null });
+});
+
+describe('JSON', () => {
+  const read = (text: string, complete = true) => parseBody(text, 'JSON', '', complete);
+  test('scalars are arguments named by their path', () => {
+    expect(args('{"a":{"b":["x",1,{"c":null}]},"d":true,"a":"again"}', 'JSON', '', true)).toEqual(['json.a.b.array_0=x', 'json.a.b.array_1=1', 'json.a.b.array_2.c=', 'json.d=true', 'json.a=again']);
+    expect(args('"bare"', 'JSON', '', true)).toEqual(['json=bare']);
+  });
+  test('escapes become bytes', () => expect(args('{"k\\u0065y":"\\u00e9\\ud83d\\ude00\\n\\/\\\\"}', 'JSON', '', true)).toEqual([`json.key=\xc3\xa9\xf0\x9f\x98\x80\n/\\`]));
+  test.each(['{', '[1,]', '{"a" 1}', "{'a':1}", '01', 'tru', '"\n"', '"\\x41"', '{} x', '[1}', 'NaN'])('%j is an error', (text) => expect(read(text).error).not.toBeNull());
+  test.each(['', '  ', '{}', '[]', '0', '-1.5e3', '"a"', 'null', ' [ 1 , 2 ] '])('%j is not', (text) => expect(read(text).error).toBeNull());
+  test('a cut body gives what came before the cut', () => {
+    const cut = read('{"a":"1","b":{"c":"<script>","d":"unfin', false);
+    expect(cut.error).toBeNull();
+    expect(cut.args.map(({ value }) => value)).toEqual(['1', '<script>']);
+  });
+  test('what goes beyond the limits is excess, not an error', () => {
+    expect(read('['.repeat(65) + ']'.repeat(65))).toMatchObject({ error: null, excess: ['depth'] });
+    expect(read(`[${Array.from({ length: 1_001 }, () => '1').join()}]`)).toMatchObject({ error: null, excess: ['arguments'] });
+    expect(read('['.repeat(100_000)).excess).toEqual(['depth']);
+  });
+});
+
+describe('XML', () => {
+  const read = (text: string, complete = true) => parseBody(text, 'XML', '', complete);
+  test('text and attributes, entities and CDATA resolved', () => {
+    expect(read('<?xml version="1.0"?><!-- c --><a x="1&amp;2" y=\'z\'>t<b><![CDATA[<raw>]]></b>&lt;&#x41;&#66;<c/></a>')).toMatchObject({ error: null, xml: { text: 't<raw><AB', attributes: ['1&2', 'z'] } });
+  });
+  test('own entities are not expanded', () => {
+    expect(read('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>')).toMatchObject({ error: null, xml: { text: '&x;' } });
+  });
+  test.each(['<a>', '<a></b>', '<a x=1></a>', '<a/><b/>', 'text', '<a b="<"></a>', ''])('%j is an error', (text) => expect(read(text).error).not.toBeNull());
+  test('a cut document is no error', () => expect(read('<a><b>text</b><c at', false)).toMatchObject({ error: null, xml: { text: 'text<c at' } }));
+  test('depth is limited', () => expect(read(`${'<a>'.repeat(65)}${'</a>'.repeat(65)}`)).toMatchObject({ excess: ['depth'] }));
+});
+
+describe('multipart', () => {
+  const type = 'multipart/form-data; boundary=XX';
+  const part = (head: string, body: string) => `--XX\r\n${head}\r\n\r\n${body}\r\n`;
+  const field = (name: string, value: string) => part(`Content-Disposition: form-data; name="${name}"`, value);
+  const read = (body: string, contentType = type, complete = true) => parseBody(body, 'MULTIPART', contentType, complete);
+
+  test('fields are arguments, files are not', () => {
+    const parsed = read(`${field('a', '1')}${part('Content-Disposition: form-data; name="f"; filename="x.php"\r\nContent-Type: text/plain', 'body')}--XX--\r\n`);
+    expect(parsed).toMatchObject({ args: [{ name: 'a', value: '1' }], files: [{ field: 'f', fileName: 'x.php', size: 4 }], multipartFlags: [], error: null });
+    expect(parsed.partHeaders.map(({ name, value }) => `${name}|${value}`)).toContain('f|Content-Type: text/plain');
+  });
+
+  test.each([
+    ['data before the first part', `x\r\n${field('a', '1')}--XX--\r\n`, type, 'DATA_BEFORE'],
+    ['data after the last', `${field('a', '1')}--XX--\r\nmore`, type, 'DATA_AFTER'],
+    ['no last boundary', field('a', '1'), type, 'UNMATCHED_BOUNDARY'],
+    ['folded headers', `${part('Content-Disposition: form-data;\r\n name="a"', '1')}--XX--`, type, 'HEADER_FOLDING'],
+    ['bare names', `${part('Content-Disposition: form-data; name=a', '1')}--XX--`, type, 'INVALID_QUOTING'],
+    ['names in single quotes', `${part("Content-Disposition: form-data; name='a'", '1')}--XX--`, type, 'INVALID_QUOTING'],
+    ['two names', `${part('Content-Disposition: form-data; name="a"; name="b"', '1')}--XX--`, type, 'INVALID_PART'],
+    ['another disposition', `${part('Content-Disposition: attachment; name="a"', '1')}--XX--`, type, 'INVALID_PART'],
+    ['filename*', `${part('Content-Disposition: form-data; name="a"; filename*=utf-8\'\'x', '1')}--XX--`, type, 'INVALID_PART'],
+    ['a header twice', `${part('Content-Disposition: form-data; name="a"\r\nContent-Disposition: form-data; name="b"', '1')}--XX--`, type, 'HEADER_REPEATED'],
+    ['a header that is none', `${part('Content-Disposition: form-data; name="a"\r\nnonsense', '1')}--XX--`, type, 'INVALID_HEADER'],
+    ['mixed line ends', `--XX\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--XX--`, type, 'CRLF_LF_LINES'],
+    ['a quoted boundary', `${field('a', '1')}--XX--`, 'multipart/form-data; boundary="XX"', 'BOUNDARY_QUOTED'],
+    ['two boundaries', `${field('a', '1')}--XX--`, 'multipart/form-data; boundary=XX; boundary=YY', 'BOUNDARY_REPEATED'],
+    ['something behind a boundary', '--XXY\r\n', type, 'INVALID_BOUNDARY'],
+  ])('%s raises a flag', (_what, body, contentType, flag) => expect(read(body, contentType).multipartFlags).toContain(flag));
+
+  test('a missing boundary is an error', () => expect(read('x', 'multipart/form-data').error).not.toBeNull());
+  test('a boundary that browsers make is none', () => {
+    const boundary = '----WebKitFormBoundaryabc';
+    expect(read(`--${boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--${boundary}--\r\n`, `multipart/form-data; boundary=${boundary}`)).toMatchObject({ multipartFlags: [], error: null });
+  });
+  test('a cut body is no error', () => expect(read(`${field('a', '1')}${part('Content-Disposition: form-data; name="b"', 'par')}`.slice(0, -4), type, false)).toMatchObject({ error: null, multipartFlags: [] }));
+  test('more than 64 parts are excess', () => expect(read(`${field('a', '1').repeat(65)}--XX--`)).toMatchObject({ excess: ['parts'], error: null }));
+});
+
+describe('content encodings', () => {
+  const text = '{"a":"<script>"}';
+  test.each([['gzip', gzipSync(text)], ['deflate', deflateSync(text)], ['deflate', deflateRawSync(text)], ['br', brotliCompressSync(text)], ['gzip, br', brotliCompressSync(gzipSync(text))], ['identity', Buffer.from(text)]])(
+    '%s is undone', (encoding, body) => expect(plainBody(body, encoding)).toEqual({ text, excess: [], error: null }));
+  test.each([['gzip', gzipSync], ['br', brotliCompressSync]] as const)('a bomb of %s is excess and stays small', (encoding, compress) => {
+    const { text: kept, excess } = plainBody(compress(Buffer.alloc(20_000_000)), encoding);
+    expect(excess).toEqual(['decoding']);
+    expect(kept.length).toBeLessThan(5_000_000);
+  });
+  test('what is not compressed is an error', () => expect(plainBody(Buffer.from('plain'), 'gzip').error).not.toBeNull());
+  test('an unknown encoding is an error', () => expect(plainBody(Buffer.from('x'), 'zstd').error).not.toBeNull());
+});
