@@ -1,4 +1,4 @@
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { parseBody, plainBody, processorOf } from '../../../src/edge/gateway/seclang/body';
 
 const args = (...parsed: Parameters<typeof parseBody>) => parseBody(...parsed).args.map(({ name, value }) => `${name}=${value}`);
@@ -90,8 +90,9 @@ describe('content encodings', () => {
   const text = '{"a":"<script>"}';
   test.each([['gzip', gzipSync(text)], ['deflate', deflateSync(text)], ['deflate', deflateRawSync(text)], ['br', brotliCompressSync(text)], ['gzip, br', brotliCompressSync(gzipSync(text))], ['identity', Buffer.from(text)]])(
     '%s is undone', (encoding, body) => expect(plainBody(body, encoding)).toEqual({ text, excess: [], error: null }));
-  test.each([['gzip', gzipSync], ['br', brotliCompressSync]] as const)('a bomb of %s is excess and stays small', (encoding, compress) => {
-    const { text: kept, excess } = plainBody(compress(Buffer.alloc(20_000_000)), encoding);
+  const zeros = Buffer.alloc(8_000_000);
+  test.each([['gzip', gzipSync(zeros)], ['br', brotliCompressSync(zeros, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })]])('a bomb of %s is excess and stays small', (encoding, bomb) => {
+    const { text: kept, excess } = plainBody(bomb, encoding);
     expect(excess).toEqual(['decoding']);
     expect(kept.length).toBeLessThan(5_000_000);
   });

@@ -66,7 +66,7 @@ test('a long value is looked at in overlapping windows', () => {
 
 test.each([
   ["1' OR 1=1--", 's&1c'], ["admin'--", 'sc'], ['1 UNION SELECT 1,2', '1UE1'], ['1; DROP TABLE x', '1;Tnn'], ["' or ''='", 's&sos'], ['1 OR 1=1', '1&1'],
-  ["x' and sleep(5)#", 's&f(1'], ['1/*!50000union*/', 'X'], ['-1 or 1 in (select 1)', '1&1o('], ["'; exec xp_cmdshell('dir')", 's;Tn('], ['" or "a"="a', 's&sos'], ['1 and @@version like 5', '1&1'],
+  ["x' and sleep(5)#", 's&f(1'], ['1/*!50000union*/', 'X'], ['-1 or 1 in (select 1)', '1&1o('], ["'; exec xp_cmdshell('dir')", 's;Tn('], ['" or "a"="a', 's&sos'], ['1 and @@version like 5', '1&v'],
 ])('SQL %s has the fingerprint %s', (value, fingerprint) => {
   const found = detectSqli(value);
   expect(found).not.toBeNull();

@@ -17,7 +17,7 @@ export function decodeBody(body: Buffer, contentEncoding: string): { body: Buffe
     try {
       decoded = decode(decoded, maxOutputLength);
     } catch (error) {
-      const tooLong = error instanceof RangeError || (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE');
+      const tooLong = typeof error === 'object' && error !== null && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
       return { body: decoded, excess: tooLong, failed: !tooLong };
     }
   }

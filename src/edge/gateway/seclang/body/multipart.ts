@@ -138,7 +138,7 @@ class Multipart {
     const wrong = (flag: string, why: string) => { this.flags.add(flag); this.error = why; return null; };
     if (!/^form-data\s*(?:;|$)/i.test(value)) return wrong('INVALID_PART', 'a part is not form-data');
     const found = new Map<string, string>();
-    const parameter = /\s*;\s*([\w*-]+)=(?:"((?:[^"\\]|\\[^])*)"|([^\s;"']+))/gy;
+    const parameter = /\s*;\s*([\w*-]+)=(?:"((?:[^"\\]|\\[^])*)"|([^\s;"]+))/gy;
     parameter.lastIndex = 'form-data'.length;
     let end = parameter.lastIndex;
     for (let match = parameter.exec(value); match; match = parameter.exec(value)) {

@@ -35,7 +35,7 @@ const compare = (holds: (value: number, argument: number) => boolean) => (argume
 
 const make: Readonly<Record<string, (argument: string, phrases: ReadPhrases, capture: boolean) => Operator>> = {
   rx: (argument, _phrases, capture) => onPattern(argument, capture),
-  pm: (argument) => onPhrases(argument.split(/\s+/).filter(Boolean).map(binaryPhrase)),
+  pm: (argument) => onPhrases((argument.match(/(?:\|[^|]*\||\S)+/g) ?? []).map(binaryPhrase)),
   pmfromfile: (argument, phrases) => onPhrases(argument.split(/\s+/).flatMap((name) => phrases(name))),
   eq: compare((value, argument) => value === argument),
   lt: compare((value, argument) => value < argument),
@@ -58,7 +58,7 @@ const make: Readonly<Record<string, (argument: string, phrases: ReadPhrases, cap
   detectxss: () => plain(detectXss),
 };
 
-const aliases: Readonly<Record<string, string>> = { pmf: 'pmfromfile', ipmatchf: 'ipmatchfromfile', containsword: 'containsword', strmatch: 'contains' };
+const aliases: Readonly<Record<string, string>> = { pmf: 'pmfromfile', ipmatchf: 'ipmatchfromfile', strmatch: 'contains' };
 
 /** Throws Unsupported for an operator that is not of contract gateway.md §4.7, PatternError for an expression that cannot be read. */
 export function compileOperator(name: string, argument: string, phrases: ReadPhrases, capture: boolean): Operator {
