@@ -1,9 +1,10 @@
 import { requireGuardedPatterns } from '../../gateway/rules/pattern';
 import type { ManagedVerdict, RuleEngine } from '../../gateway/ports';
+import type { Skipped } from './seclang/directives';
 import { createRuleEngine } from './seclang/engine';
 import { type LoadedSets, loadSets } from './seclang/sets';
 import { startThreads } from './seclang/threads';
-import { type Mask, maskVerdict } from './seclang/verdict';
+import { shortVerdict } from './seclang/verdict';
 
 export interface RuleEngineOptions {
   /** `CRS_DIR`; null: only the base rules. */
@@ -12,8 +13,6 @@ export interface RuleEngineOptions {
   readonly rulesDir: string;
   /** `GATEWAY_ENGINE_THREADS`; 0: all is done on the event loop, within 250 ms. */
   readonly threads: number;
-  /** What hides secrets in matched values before they leave the engine. */
-  readonly mask: Mask;
   /** Of Node, for the threads. */
   readonly execArgv?: readonly string[];
 }
@@ -38,13 +37,13 @@ export function startRuleEngine(options: RuleEngineOptions): StartedRuleEngine {
   const { sets, refused } = loadSets(options);
   const threads = options.threads > 0 ? startThreads({ ...options, count: options.threads }) : null;
   const engine = createRuleEngine({ sets, elsewhere: threads ? (inspected) => threads.inspect(inspected) : null });
-  const masked = (verdict: ManagedVerdict | Promise<ManagedVerdict>) => (verdict instanceof Promise ? verdict.then((late) => maskVerdict(late, options.mask)) : maskVerdict(verdict, options.mask));
-  const lines = (list: readonly { file: string; line: number; what: string }[]) => list.map(({ file, line, what }) => `${file}:${line} ${what}`);
+  const short = (verdict: ManagedVerdict | Promise<ManagedVerdict>) => (verdict instanceof Promise ? verdict.then(shortVerdict) : shortVerdict(verdict));
+  const lines = (list: readonly Skipped[]) => list.map(({ file, line, what }) => `${file}:${line} ${what}`);
   return {
     engine: {
       ...engine,
-      inspectRequest: (facts, settings, now) => masked(engine.inspectRequest(facts, settings, now)),
-      inspectResponse: (facts, response, settings, now) => masked(engine.inspectResponse(facts, response, settings, now)),
+      inspectRequest: (facts, settings, now) => short(engine.inspectRequest(facts, settings, now)),
+      inspectResponse: (facts, response, settings, now) => short(engine.inspectResponse(facts, response, settings, now)),
     },
     available: new Set((['crs', 'base'] as const).filter((name) => sets[name] !== undefined)),
     report: {

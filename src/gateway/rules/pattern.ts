@@ -11,7 +11,7 @@ setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks'
 
 export { PatternError } from './pattern/tree';
 
-/** `guarded`: V8 with its linear engine behind it. `re2`: linear by construction. `prefix`: plain V8 on the first 1,024 characters. */
+/** `guarded`: V8 with its linear engine behind it, and re2js for long values. `re2`: linear by construction. `prefix`: plain V8 on the first 1,024 characters. */
 export type Guard = 'guarded' | 're2' | 'prefix';
 
 /** Source `user`: RegExp's own dialect, refused unless guarded. `file`: PCRE's as a rule file writes it. */
@@ -35,6 +35,8 @@ export interface CompiledPattern {
 
 export const userPatternMax = 512;
 export const unguardedValueMax = 1_024;
+/** Longer values are run by re2js. */
+const shortValueMax = 512;
 const groupsMax = 10;
 const selfTestMaxMs = 100;
 
@@ -49,12 +51,13 @@ export function compilePattern(source: string, options: PatternOptions): Compile
   const captures = references || (options.captures ?? false);
   const literals = requiredLiterals(tree);
   const flags = user ? '' : 'm';
-  const split = attempt(() => writePattern(tree, { split: true, captures }));
-  if (split !== null && isLinear(split, flags)) return { source, guard: 'guarded', literals, ...onV8(new RegExp(split, flags), Infinity) };
-  if (user) throw new PatternError('it uses what cannot be run in linear time: look-around, back-references or too large repeats');
   const plain = writePattern(tree, { split: false, captures });
-  const re2 = attempt(() => RE2JS.compile(plain.replaceAll('[^]', '[\\x00-\\x{10FFFF}]'), RE2JS.MULTILINE));
-  if (re2) return { source, guard: 're2', literals, ...onRe2(re2) };
+  const re2 = () => attempt(() => RE2JS.compile(plain.replaceAll('[^]', '[\\x00-\\x{10FFFF}]'), user ? 0 : RE2JS.MULTILINE));
+  const split = attempt(() => writePattern(tree, { split: true, captures }));
+  if (split !== null && isLinear(split, flags)) return { source, guard: 'guarded', literals, ...byLength(onV8(new RegExp(split, flags), Infinity), re2) };
+  if (user) throw new PatternError('it uses what cannot be run in linear time: look-around, back-references or too large repeats');
+  const linear = re2();
+  if (linear) return { source, guard: 're2', literals, ...onRe2(linear) };
   return { source, guard: 'prefix', literals, ...onV8(new RegExp(plain, flags), unguardedValueMax) };
 }
 
@@ -71,14 +74,30 @@ function isLinear(source: string, flags: string): boolean {
   return attempt(() => new RegExp(source, `${flags}l`)) !== null;
 }
 
-function onV8(pattern: RegExp, lengthMax: number): Pick<CompiledPattern, 'test' | 'exec'> {
+type Run = Pick<CompiledPattern, 'test' | 'exec'>;
+
+/** V8's linear engine needs up to 20 ms for 1,024 hostile characters, re2js's automaton a tenth of one for 8 KiB: long values are its own. */
+function byLength(short: Run, compile: () => RE2JS | null): Run {
+  let long: Run | undefined;
+  const runFor = (value: string): Run => {
+    if (value.length <= shortValueMax) return short;
+    if (!long) {
+      const re2 = compile();
+      long = re2 ? onRe2(re2) : short;
+    }
+    return long;
+  };
+  return { test: (value) => runFor(value).test(value), exec: (value) => runFor(value).exec(value) };
+}
+
+function onV8(pattern: RegExp, lengthMax: number): Run {
   if (lengthMax === Infinity) return { test: (value) => pattern.test(value), exec: (value) => pattern.exec(value)?.slice(0, groupsMax) ?? null };
   return { test: (value) => pattern.test(value.slice(0, lengthMax)), exec: (value) => pattern.exec(value.slice(0, lengthMax))?.slice(0, groupsMax) ?? null };
 }
 
-function onRe2(pattern: RE2JS): Pick<CompiledPattern, 'test' | 'exec'> {
+function onRe2(pattern: RE2JS): Run {
   return {
-    test: (value) => pattern.matcher(value).find(),
+    test: (value) => pattern.test(value),
     exec: (value) => {
       const matcher = pattern.matcher(value);
       if (!matcher.find()) return null;

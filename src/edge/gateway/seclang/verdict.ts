@@ -3,12 +3,8 @@ import type { Policy } from '../../../gateway/schemas';
 import type { Evaluation, Match } from './evaluate';
 import type { Target } from './transaction';
 
-/** Hides what must not be kept of a matched value; `variable` as in `ARGS:password`. */
-export type Mask = (variable: string, value: string) => string;
-
-/** Of a matched value, before it is masked and cut. */
+/** Of a matched value; what is kept of it is masked and shorter (`../mask`). */
 const matchedReadMax = 4_096;
-const matchedMax = 128;
 const matchesMax = 10;
 const ranks: ReadonlyMap<string, number> = new Map(['EMERGENCY', 'ALERT', 'CRITICAL', 'ERROR', 'WARNING', 'NOTICE', 'INFO', 'DEBUG'].map((name, rank) => [name, rank]));
 
@@ -30,15 +26,13 @@ export function verdictOf(evaluation: Evaluation, facts: RequestFacts, settings:
   };
 }
 
-/** The verdict as it leaves the engine: at most ten matches, the deciding one among them, their values masked and cut to 128 characters. */
-export function maskVerdict(verdict: ManagedVerdict, mask: Mask): ManagedVerdict {
-  if (verdict.matches.length === 0) return verdict;
-  const masked = (match: RuleMatch): RuleMatch => ({ ...match, matched: mask(match.variable, match.matched).slice(0, matchedMax) });
-  const matches = verdict.matches.slice(0, matchesMax).map(masked);
-  const decides = (match: RuleMatch) => match.id === verdict.deciding?.id;
-  const deciding = verdict.deciding && (matches.find(decides) ?? masked(verdict.deciding));
-  if (deciding && !matches.some(decides)) matches.splice(-1, 1, deciding);
-  return { ...verdict, deciding, matches };
+/** The verdict with at most ten matches, the deciding one among them. */
+export function shortVerdict(verdict: ManagedVerdict): ManagedVerdict {
+  const { deciding } = verdict;
+  if (verdict.matches.length <= matchesMax) return verdict;
+  const matches = verdict.matches.slice(0, matchesMax);
+  if (deciding && !matches.includes(deciding)) matches.splice(-1, 1, deciding);
+  return { ...verdict, matches };
 }
 
 function rank({ rule }: Match): number {
