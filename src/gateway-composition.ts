@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { Gauge, type Registry } from 'prom-client';
 import { openGeoLookup } from './adapters/geo-lookup/choice';
 import type { Config } from './config';
 import { parseAddress } from './core/listen';
@@ -10,18 +11,15 @@ import { listProxyVersions, loadProxyZone } from './dns/service';
 import { originCheck } from './edge/gateway/origin-access';
 import type { ResolveName } from './edge/gateway/origin-names';
 import type { OpenParts } from './edge/gateway/role';
-import { createRuleEngine } from './edge/gateway/seclang/engine';
-import { loadSets } from './edge/gateway/seclang/sets';
-import { startThreads } from './edge/gateway/seclang/threads';
+import { type StartedRuleEngine, startRuleEngine } from './edge/gateway/rule-engine';
 import { openTraffic } from './edge/gateway/traffic';
-import type { RuleEngine } from './gateway/ports';
 import { createRetentionOf } from './gateway/retention';
 import { policySchema } from './gateway/schemas';
 
 /** The part of deps.ts that makes a process of the security gateway. Errors: a file of the operator cannot be read. */
 export function gatewayParts({ config, db, log, metrics: { registry } }: CoreDeps, resolver: DnsResolver): OpenParts {
   return async ({ instanceId, index, workers, send }) => {
-    const [geo, { engine, close }] = await Promise.all([openGeoLookup(config, log), openEngine(config, log)]);
+    const [geo, { engine, close }] = await Promise.all([openGeoLookup(config, log), openEngine(config, log, registry)]);
     const { makeJudge, sink, describe, ...traffic } = await openTraffic({
       engine, geo, verifiedBotsFile: config.GATEWAY_VERIFIED_BOTS_FILE, masterKeys: config.HOLDFAST_MASTER_KEY, db, retentionOf: createRetentionOf(db), instanceId, spoolDir: config.GATEWAY_SPOOL_DIR, place: index, workers, send, registry, log,
     });
@@ -42,13 +40,17 @@ export function gatewayParts({ config, db, log, metrics: { registry } }: CoreDep
 }
 
 /** The rule sets the operator has, judged here and, what takes long, in threads. A set that is refused is an alert; its zones use the other. */
-async function openEngine({ CRS_DIR, GATEWAY_RULES_DIR, GATEWAY_ENGINE_THREADS }: Config, log: Log): Promise<{ engine: RuleEngine; close: () => Promise<void> }> {
-  const folders = { crsDir: CRS_DIR ?? null, rulesDir: GATEWAY_RULES_DIR };
-  const { sets, refused } = loadSets(folders);
+async function openEngine({ CRS_DIR, GATEWAY_RULES_DIR, GATEWAY_ENGINE_THREADS }: Config, log: Log, registry: Registry): Promise<StartedRuleEngine> {
+  const started = startRuleEngine({ crsDir: CRS_DIR ?? null, rulesDir: GATEWAY_RULES_DIR, threads: GATEWAY_ENGINE_THREADS || availableParallelism() });
+  const { refused, sets } = started.report;
   for (const { ruleSet, reason, skipped } of refused) log.error({ ruleSet, reason, skipped }, 'a rule set cannot be used');
-  const threads = startThreads({ ...folders, count: GATEWAY_ENGINE_THREADS || availableParallelism() });
-  await threads.ready;
-  return { engine: createRuleEngine({ sets, elsewhere: (inspected) => threads.inspect(inspected) }), close: () => threads.close() };
+  const rules = new Gauge({ registers: [registry], name: 'gateway_rules', help: 'Rules of a loaded set: running, skipped because this engine cannot run them, with expressions that see a prefix only', labelNames: ['set', 'state'] });
+  for (const { version, rules: count, skipped, unguarded } of sets) {
+    for (const [state, value] of [['running', count], ['skipped', skipped.length], ['prefix', unguarded.length]] as const) rules.set({ set: version, state }, value);
+    log.info({ version, rules: count, skipped, unguarded }, 'a rule set is loaded');
+  }
+  await started.ready;
+  return started;
 }
 
 /** Everything this installation listens on, as far as one process knows. */

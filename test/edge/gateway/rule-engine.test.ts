@@ -225,7 +225,7 @@ describe('threads', () => {
     if (verdict.fault === null) expect(verdict.blocked).toBe(true);
   });
   test('a flood is refused, not queued for ever', async () => {
-    const verdicts = await Promise.all(Array.from({ length: 200 }, () => started.engine.inspectRequest(facts(body('x')), settings, 0)));
+    const verdicts = await Promise.all(Array.from({ length: 200 }, async () => started.engine.inspectRequest(facts(body('x')), settings, 0)));
     expect(verdicts.filter(({ fault }) => fault === 'budget').length).toBeGreaterThanOrEqual(200 - 64 - 1);
   });
   test('a verdict names at most ten rules, the deciding one among them', async () => {
