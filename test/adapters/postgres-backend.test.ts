@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
+import { newId } from '../../src/core/ids';
 import { FakeBackend } from '../../src/adapters/postgres-backend/fake';
 import type { PostgresHost } from '../../src/edge/postgres/host/host';
 import type { Login, PostgresBackend } from '../../src/postgres/ports';
@@ -243,7 +244,7 @@ describe.each([['fake', openFake], ['embedded', openEmbedded], ['host_pool', ope
   it('keeps backups, or does not pretend to', async () => {
     const service = newService();
     if (subject.backend.can.pointInTime) {
-      await expect(subject.backend.drill(service.ref.serviceId, 'bak_1')).rejects.toMatchObject({ code: 'restore_unavailable' });
+      await expect(subject.backend.drill(service.ref.serviceId, newId('bak'))).rejects.toMatchObject({ code: 'restore_unavailable' });
       return;
     }
     await expect(subject.backend.snapshot({ ...service.ref, backupId: 'bak_1' })).rejects.toMatchObject({ code: 'backend_error' });
