@@ -256,6 +256,9 @@ export const schedules: readonly ScheduleDefinition[] = [
   { id: scheduleIds.recheckDomains, workflow: 'recheckMailDomains', queue: 'mail', product: 'mail', every: '15 minutes', summary: 'Check verified sender domains again' },
   { id: scheduleIds.postgresLifecycle, workflow: 'advancePostgresLifecycle', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Overdue work, trials, ended passwords and purges of Postgres services' },
   { id: scheduleIds.postgresObserve, workflow: 'observePostgres', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Ask every Postgres server for its size and state' },
+  { id: scheduleIds.postgresBackups, workflow: 'keepPostgresBackups', queue: 'postgres', product: 'postgres', every: '5 minutes', summary: 'Take the base backups that are due, drop those past their time' },
+  { id: scheduleIds.postgresDrill, workflow: 'drillPostgresBackup', queue: 'postgres', product: 'postgres', every: '1 day', summary: 'Restore one backup in full, to prove that it can be' },
+  { id: scheduleIds.postgresInventory, workflow: 'reviewPostgresInventory', queue: 'postgres', product: 'postgres', every: '1 hour', summary: 'Take instances out of service that no living row speaks of' },
   { id: scheduleIds.dnsRetention, workflow: 'retainDns', queue: 'dns', product: 'dns', every: '1 day', summary: 'Drop deleted DNS records and change sets after their time' },
   { id: scheduleIds.dnsDrift, workflow: 'checkDrift', queue: 'dns', product: 'dns', every: '10 minutes', summary: 'Publish zones anew that are answered otherwise than they are here' },
 ];

@@ -2,6 +2,10 @@
 export { reconcile } from './system/reconcile';
 export { advancePostgresLifecycle } from './postgres/advance-postgres-lifecycle';
 export { changePostgres } from './postgres/change-postgres';
+export { backupPostgres } from './postgres/backup-postgres';
+export { drillPostgresBackup } from './postgres/drill-backup';
+export { keepPostgresBackups } from './postgres/keep-backups';
+export { reviewPostgresInventory } from './postgres/review-inventory';
 export { deletePostgres } from './postgres/delete-postgres';
 export { observePostgres } from './postgres/observe-postgres';
 export { provisionPostgres } from './postgres/provision-postgres';

@@ -22,6 +22,17 @@ export function locallyWithin(seconds: number): LocalActivityOptions {
   return { startToCloseTimeout: `${seconds}s`, scheduleToCloseTimeout: `${seconds}s`, retry: { maximumAttempts: 1 }, cancellationType };
 }
 
+/** Copies a database beside everything else: an hour an attempt, six in all; a dead worker is noticed after 10 s. */
+export const copying: ActivityOptions = {
+  startToCloseTimeout: '1h', scheduleToCloseTimeout: '6h', heartbeatTimeout: '10s', cancellationType,
+  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' },
+};
+
+/** The same for a copy somebody waits for, which must end within `seconds`. */
+export function copyingWithin(seconds: number): ActivityOptions {
+  return { ...within(seconds), startToCloseTimeout: '1h', heartbeatTimeout: '15s' };
+}
+
 /** Writes what has become true of a row. Tried without end: the world has changed and the row must say so. */
 export const marking: ActivityOptions = {
   startToCloseTimeout: '10s', retry: { initialInterval: '200ms', backoffCoefficient: 2, maximumInterval: '10s' }, cancellationType,

@@ -3,6 +3,7 @@ import { inTransaction } from '../../src/db/transaction';
 import { planLimits } from '../../src/postgres/rules';
 import { markChanged, markChangeFailed, markUndeleteFailed, type ProvisionFailure } from '../../src/postgres/service';
 import { accessModeOf } from '../../src/postgres/state';
+import { endBackups } from '../../src/postgres/store/backups';
 import { resizeReservation } from '../../src/postgres/store/hosts';
 import { closeAccess, enterPhase, lockRun, openAccess, setInstanceRef, setInstanceRunning, setStopped, type Run } from '../../src/postgres/store/runs';
 import { onBackend, ownedBy, placed, refOf, requireRun, undoRefOf, type PostgresActivityDeps } from './work';
@@ -83,6 +84,7 @@ async function reviveInstance(deps: PostgresActivityDeps, run: Run): Promise<voi
   await onBackend(deps, run, () => deps.postgresBackend.restore({ ...refOf(service), source: { kind: 'retained' } }));
   const { instanceRef } = await onBackend(deps, run, () => deps.postgresBackend.place(refOf(service)));
   ownedBy(await setInstanceRef(deps.db.prisma, run, instanceRef));
+  await inTransaction(deps.db, (tx) => endBackups(tx, run.serviceId, ['final']));
   const revived = placed(ownedBy(await enterPhase(deps.db.prisma, run, 'starting')));
   const made = await onBackend(deps, run, () => deps.postgresBackend.ensureInstance(refOf(revived)));
   ownedBy(await setInstanceRunning(deps.db.prisma, run, made));

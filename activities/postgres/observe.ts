@@ -1,6 +1,7 @@
 import { heartbeat } from '@temporalio/activity';
 import { billClosedHours, judgeStorage, metricsOf } from '../../src/postgres/service';
 import { accessModeOf, statuses } from '../../src/postgres/state';
+import { recordArchived } from '../../src/postgres/store/backups';
 import { findCredentials, verifierAad } from '../../src/postgres/store/credentials';
 import { countByStatus, findObservation, listObservable, recordSeen } from '../../src/postgres/store/observations';
 import type { ServiceRow } from '../../src/postgres/store/services';
@@ -38,6 +39,7 @@ async function observe(deps: PostgresActivityDeps, service: ServiceRow): Promise
     const former = await findObservation(deps.db.prisma, service.id);
     const inSync = await isInSync(deps, service, seen.verifiers);
     await recordSeen(deps.db.prisma, service, { compute: seen.compute, usedBytes: seen.usedBytes, inSync, ...metricsOf(seen.metrics, former, new Date()) });
+    await recordArchived(deps.db.prisma, service.id, seen.newestArchivedWal);
     if (seen.usedBytes !== null) await keepWithinStorage(deps, service, { mode: seen.mode, usedBytes: seen.usedBytes });
     return true;
   } catch (error) {

@@ -7,6 +7,7 @@ import type { Log } from '../../src/core/log';
 import type { Metrics } from '../../src/core/metrics';
 import type { Secrets } from '../../src/core/secrets';
 import type { Database } from '../../src/db/client';
+import type { Alerts } from '../../src/operations/alerts';
 import type { PostgresBackend, PostgresCustomer, Ref } from '../../src/postgres/ports';
 import { namesOf, planLimits } from '../../src/postgres/rules';
 import type { PublicGateway } from '../../src/postgres/service';
@@ -23,6 +24,7 @@ export interface PostgresActivityDeps {
   readonly postgresCustomer: PostgresCustomer;
   readonly publicGateway: PublicGateway;
   readonly cancelRun: CancelRun;
+  readonly alerts: Alerts;
   readonly config: Pick<Config, 'ACCOUNT_MAIL'>;
   readonly metrics: Pick<Metrics, 'postgresServices' | 'postgresSilent'>;
   /** Services past their deadline are raised as alerts and have a run again. */

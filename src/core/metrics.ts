@@ -7,6 +7,8 @@ export interface Metrics {
   readonly overdueWork: Counter<'rule'>;
   /** Compensations that were refused: something is left behind. */
   readonly failedUndo: Counter<'step'>;
+  /** Other things an operator should look at. */
+  readonly operatorAlerts: Counter<'action'>;
   /** Audit chains whose hashes do not fit. */
   readonly auditChainBroken: Counter;
   /** Starts of workflows by who did them and how they ended. */
@@ -32,6 +34,7 @@ export function createMetrics(process: string): Metrics {
     registry,
     overdueWork: new Counter({ registers, name: 'overdue_work', help: 'Missed deadlines of accepted work', labelNames: ['rule'] }),
     failedUndo: new Counter({ registers, name: 'failed_undo', help: 'Compensations that were refused', labelNames: ['step'] }),
+    operatorAlerts: new Counter({ registers, name: 'operator_alerts', help: 'Other things an operator should look at', labelNames: ['action'] }),
     auditChainBroken: new Counter({ registers, name: 'audit_chain_broken', help: 'Audit chains whose hashes do not fit' }),
     operationStarts: new Counter({ registers, name: 'operation_starts', help: 'Starts of workflows', labelNames: ['by', 'result'] }),
     operationsUndispatched: new Gauge({ registers, name: 'operations_undispatched', help: 'Accepted work Temporal was not told of' }),

@@ -6,7 +6,7 @@ import { afterCommit, type Tx } from '../db/transaction';
 
 /** Something an operator should look at: it is counted, logged and written into the organisation's audit log. */
 export type Alert = {
-  action: 'overdueWork' | 'failedUndo';
+  action: 'overdueWork' | 'failedUndo' | 'failedDrill' | 'strayInstance';
   /** The rule or the step that found it; a label of the metric. */
   by: string;
   orgId: Id<'org'> | null;
@@ -25,13 +25,14 @@ type AppendAudit = (tx: Tx, facts: {
   orgId: Id<'org'> | null; projectId: Id<'prj'> | null; cause: Cause; outcome: 'done'; target: Alert['target']; changes: Alert['changes'];
 }) => void;
 
-export function createAlerts(deps: { appendAudit: AppendAudit; metrics: Pick<Metrics, 'overdueWork' | 'failedUndo'>; log: Log }): Alerts {
+export function createAlerts(deps: { appendAudit: AppendAudit; metrics: Pick<Metrics, 'overdueWork' | 'failedUndo' | 'operatorAlerts'>; log: Log }): Alerts {
   return {
     raise(tx, { action, by, orgId, projectId, target, changes }) {
       deps.appendAudit(tx, { orgId, projectId, cause: systemCause(action), outcome: 'done', target, changes });
       afterCommit(tx, () => {
         if (action === 'overdueWork') deps.metrics.overdueWork.inc({ rule: by });
-        else deps.metrics.failedUndo.inc({ step: by });
+        else if (action === 'failedUndo') deps.metrics.failedUndo.inc({ step: by });
+        else deps.metrics.operatorAlerts.inc({ action });
         deps.log.error({ alert: action, by, orgId, projectId, target }, 'an operator should look at this');
       });
     },

@@ -6,6 +6,7 @@ import { inTransaction, type Tx } from '../db/transaction';
 import { appendAudit } from '../identity/service';
 import { findOpenOperation, openOperation, settleOperation, type OperationRow } from '../operations/store';
 import { workflowIds } from '../temporal/ids';
+import { settleBackups } from './backups';
 import { noService, quotaResource } from './faults';
 import { workWeights } from './rules';
 import type { WorkDeps } from './provisioning';
@@ -48,6 +49,7 @@ export async function markDeleted(deps: WorkDeps, run: Run): Promise<void> {
     if (!service) throw new Superseded();
     if (service.status === 'deleted') return;
     await setDeleted(tx, run, lifetimes[service.plan].undeleteHours);
+    await settleBackups(tx, service.id, service.hostId !== null && !service.purge);
     await settleOperation(tx, run.operationId, 'succeeded');
     audit(tx, service, systemCause('deletePostgres'), [{ field: 'status', from: 'deleting', to: 'deleted' }]);
   });

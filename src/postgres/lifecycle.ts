@@ -2,6 +2,7 @@ import { systemCause } from '../core/caller';
 import { inTransaction } from '../db/transaction';
 import { appendAudit } from '../identity/service';
 import type { WorkDeps } from './provisioning';
+import { settleBackups } from './backups';
 import { releaseHost } from './store/hosts';
 import { anonymise } from './store/lifecycle';
 import type { ServiceRow } from './store/services';
@@ -11,6 +12,7 @@ export async function markPurged({ db }: WorkDeps, { id, orgId, projectId }: Ser
   return inTransaction(db, async (tx) => {
     await releaseHost(tx, id);
     if (!await anonymise(tx, id)) return false;
+    await settleBackups(tx, id, false);
     appendAudit(tx, {
       orgId, projectId, cause: systemCause('advancePostgresLifecycle'), outcome: 'done', target: { type: 'postgresService', id },
       changes: [{ field: 'anonymised', from: false, to: true }],

@@ -3,6 +3,7 @@ import { operationsOf, Reply } from '../http/operation';
 import { accepted, locationOf, view } from './answers';
 import { maskedCredentials, revealCredentials } from './credentials';
 import { deleteService } from './deletion';
+import { backupOperations } from './operations/backups';
 import { changeOperations } from './operations/changes';
 import { plans } from './rules';
 import {
@@ -138,5 +139,5 @@ const getPostgresMetrics = project('postgres:read')({
 /** Operations of Postgres services; http/routes.ts adds them to the one list. */
 export const postgresOperations = [
   listPostgresServices, createPostgresService, getPostgresService, updatePostgresService, deletePostgresService, getPostgresCredentials,
-  revealPostgresCredentials, getPostgresOptions, getPostgresMetrics, ...changeOperations,
+  revealPostgresCredentials, getPostgresOptions, getPostgresMetrics, ...changeOperations, ...backupOperations,
 ];

@@ -40,11 +40,17 @@ export async function markProvisionFailed({ db }: WorkDeps, run: Run, failure: P
     const reason = failureReason(failure.code);
     await setFailed(tx, run, reason);
     if (failure.cancelled) await settleOperation(tx, run.operationId, 'cancelled');
-    else await settleOperation(tx, run.operationId, 'failed', { code: reason, message: sentenceOf(reason) });
+    else await settleOperation(tx, run.operationId, 'failed', errorOf(failure, reason));
     await release(tx, { orgId: service.orgId, projectId: service.projectId, product: 'postgres', plan: service.plan, resource: quotaResource, n: 1 });
     await closeSubscription(tx, run.serviceId, new Date());
     audit(tx, service, 'failed');
   });
+}
+
+/** A backup that is none is told as that, although as a status it is the backend's fault. */
+function errorOf({ code }: ProvisionFailure, reason: ReturnType<typeof failureReason>): { code: string; message: string } {
+  if (code !== 'restore_unavailable') return { code: reason, message: sentenceOf(reason) };
+  return { code, message: 'The backup could not be restored, so what there was of the new service was removed again. Its source is as it was.' };
 }
 
 /** What a customer reads; what happened underneath is in the worker's log. */

@@ -13,3 +13,8 @@ export const lifetimes: Readonly<Record<Plan, Lifetimes>> = {
 
 /** Major versions a backend can make, newest first. */
 export const versions = ['18'] as const;
+
+/** Days a backup is kept, by plan; 0: the plan has none. */
+export const backupDaysOf: Readonly<Record<Plan, number>> = {
+  trial: lifetimes.trial.backupDays, starter: lifetimes.starter.backupDays, launch: lifetimes.launch.backupDays, growth: lifetimes.growth.backupDays, business: lifetimes.business.backupDays,
+};

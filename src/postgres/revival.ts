@@ -6,6 +6,7 @@ import { inTransaction, type Tx } from '../db/transaction';
 import { appendAudit } from '../identity/service';
 import { getOperation, openOperation, settleOperation } from '../operations/store';
 import { workflowIds } from '../temporal/ids';
+import { settleBackups } from './backups';
 import { invalidState, noService, quotaResource } from './faults';
 import type { ProvisionFailure, WorkDeps } from './provisioning';
 import { lifetimes } from './retention';
@@ -13,21 +14,27 @@ import { namesOf, workWeights } from './rules';
 import type { Accepted } from './service';
 import { failureReason } from './state';
 import { beginAgain, setDeletedAgain } from './store/changes';
+import { findBackup } from './store/backups';
 import { insertPending } from './store/credentials';
+import { findRestoreSource } from './store/restores';
 import { lockRun, type Run } from './store/runs';
 import { lockService, provisionSeconds, type ServiceRow } from './store/services';
 
 type Request = { caller: ProjectCaller; serviceId: string; cause: Cause };
 
 /**
- * A failed service is provisioning again, counted and subscribed like a new one; a trial begins anew with it.
+ * A failed service is provisioning again, from the same backup if it began with one, counted and subscribed like a new one; a trial begins anew with it.
  * Errors: `not_found`; `invalid_state` unless failed; 402 as for a creation.
  */
 export async function retryService(tx: Tx, request: Request): Promise<Accepted> {
   const service = await requireProjectOf(tx, request);
   if (service.status === 'deleted') throw noService();
   if (service.status !== 'failed') throw invalidState(service, `Only a failed service can be tried again; this one is ${service.status}.`);
-  return begin(tx, service, { ...request, kind: 'postgres.provision', runSeconds: provisionSeconds, trialDays: lifetimes[service.plan].trialDays });
+  const { trialDays } = lifetimes[service.plan];
+  const from = await findRestoreSource(tx, service.id);
+  if (!from) return begin(tx, service, { ...request, kind: 'postgres.provision', runSeconds: provisionSeconds, trialDays });
+  const backup = await findBackup(tx, from.sourceServiceId, from.backupId);
+  return begin(tx, service, { ...request, kind: 'postgres.restore', runSeconds: revivalSeconds(backup?.sizeBytes ?? null), trialDays });
 }
 
 /**
@@ -49,7 +56,9 @@ export function revivalSeconds(bytes: number | null): number {
   return 600 + Math.ceil((bytes ?? 0) / 10_000_000);
 }
 
-type Begin = Request & { kind: 'postgres.provision' | 'postgres.undelete'; runSeconds: number; trialDays: number | null };
+type Begin = Request & { kind: 'postgres.provision' | 'postgres.undelete' | 'postgres.restore'; runSeconds: number; trialDays: number | null };
+
+const words: Readonly<Record<Begin['kind'], string>> = { 'postgres.provision': 'Provision', 'postgres.undelete': 'Bring back', 'postgres.restore': 'Restore' };
 
 async function begin(tx: Tx, service: ServiceRow, { caller, cause, kind, ...wish }: Begin): Promise<Accepted> {
   const { id, orgId, projectId, plan, status } = service;
@@ -62,10 +71,10 @@ async function begin(tx: Tx, service: ServiceRow, { caller, cause, kind, ...wish
   await openSubscription(tx, { ...owner, resourceId: id, plan });
   const payload = { serviceId: id, generation: service.generation + 1 };
   const operation = await openOperation(tx, {
-    orgId, projectId, kind, resourceId: id, summary: `${kind === 'postgres.provision' ? 'Provision' : 'Bring back'} Postgres "${service.displayName}" (${plan})`, requestId: cause.requestId,
+    orgId, projectId, kind, resourceId: id, summary: `${words[kind]} Postgres "${service.displayName}" (${plan})`, requestId: cause.requestId,
     start: kind === 'postgres.provision'
       ? { workflow: 'provisionPostgres', workflowId: workflowIds.provisionPostgres(id), queue: 'postgres', payload, weight: workWeights[plan] }
-      : { workflow: 'restorePostgres', workflowId: workflowIds.restorePostgres, queue: 'postgres', payload: { ...payload, source: 'retained', seconds: wish.runSeconds }, weight: workWeights[plan] },
+      : { workflow: 'restorePostgres', workflowId: workflowIds.restorePostgres, queue: 'postgres', payload: { ...payload, source: kind === 'postgres.restore' ? 'backup' : 'retained', seconds: wish.runSeconds }, weight: workWeights[plan] },
   });
   appendAudit(tx, { orgId, projectId, cause, outcome: 'done', target: { type: 'postgresService', id }, changes: [{ field: 'status', from: status, to: 'provisioning' }] });
   const begun = await lockService(tx, caller.project.id, id);
@@ -83,6 +92,7 @@ export async function markUndeleteFailed({ db }: WorkDeps, run: Run, failure: Pr
       throw new Superseded();
     }
     const { id, orgId, projectId, plan } = service;
+    await settleBackups(tx, id, true);
     if (failure.cancelled) await settleOperation(tx, run.operationId, 'cancelled');
     else await settleOperation(tx, run.operationId, 'failed', { code: failureReason(failure.code), message: 'The service could not be brought back. Its data is kept as it was; try again before recoverableUntil.' });
     await release(tx, { orgId, projectId, product: 'postgres', plan, resource: quotaResource, n: 1 });

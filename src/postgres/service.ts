@@ -24,6 +24,8 @@ import type { Address, Trust } from './view';
 export { countUndeleted as countServices } from './store/services';
 export { markChanged, markChangeFailed } from './changes';
 export { changePlan, lockForBilling, resumeByOperator, resumeFromPayment, suspendByOperator, suspendForPayment } from './change-requests';
+export { markBackupComplete, markBackupExpired, markBackupFailed, startDueBackups, type BackupFailure, type BackupRun } from './backups';
+export { backupDaysOf } from './retention';
 export { markDeleted, requestDeletion } from './deletion';
 export { markOverlapEnded } from './overlaps';
 export { markUndeleteFailed } from './revival';

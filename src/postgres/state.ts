@@ -61,6 +61,11 @@ export const holdingKinds = [
   'postgres.restore', 'postgres.undelete',
 ] as const;
 
+export const backupKinds = ['scheduled', 'manual', 'final'] as const;
+export type BackupKind = (typeof backupKinds)[number];
+export const backupStatuses = ['running', 'complete', 'failed', 'expired'] as const;
+export type BackupStatus = (typeof backupStatuses)[number];
+
 /** Steps of the workflows, in order; they are also the steps of the operation (contract §5.2). */
 export const steps = {
   provisionPostgres: ['ensurePlacement', 'ensureInstance', 'ensureAccess', 'verifyAccess', 'markAvailable'],
@@ -70,6 +75,8 @@ export const steps = {
     suspend: ['blockAccess', 'stopInstance', 'markChanged'],
     resume: ['ensureInstance', 'unblockAccess', 'verifyAccess', 'markChanged'],
   },
+  restorePostgres: ['ensurePlacement', 'restoreInstance', 'ensureAccess', 'verifyAccess', 'markAvailable'],
+  backupPostgres: ['ensureBackup', 'markBackupComplete'],
   undeletePostgres: ['reviveInstance', 'ensureAccess', 'verifyAccess', 'markAvailable'],
   deletePostgres: ['blockAccess', 'cancelOtherRuns', 'retainInstance', 'destroyInstance', 'destroyCredentials', 'markDeleted'],
 } as const;

@@ -2,6 +2,8 @@ import { lifetimes } from './retention';
 import { planLimits, type Plan } from './rules';
 import type { CredentialsView, ServiceView } from './schemas';
 import { accessModeOf, revealable, type Status } from './state';
+import type { BackupView } from './schemas/backups';
+import type { BackupRow } from './store/backups';
 import type { CredentialRow } from './store/credentials';
 import type { ServiceRow } from './store/services';
 
@@ -34,7 +36,7 @@ export function viewService(row: ServiceRow, address: Address): ServiceView {
     deletionProtection: row.deletionProtection,
     sourceServiceId: row.sourceServiceId,
     storage: { usedBytes: row.usedBytes, limitBytes: planLimits[row.plan].storageBytes, state: row.storageState, measuredAt: at(row.measuredAt) },
-    backups: { retentionDays: lifetimes[row.plan].backupDays, earliestRestoreTime: null, latestRestoreTime: null },
+    backups: { retentionDays: lifetimes[row.plan].backupDays, ...restoreTimes(row) },
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
     availableAt: at(row.availableAt),
@@ -44,6 +46,19 @@ export function viewService(row: ServiceRow, address: Address): ServiceView {
     recoverableUntil: at(row.recoverableUntil),
     trialExpiresAt: at(row.trialExpiresAt),
   };
+}
+
+export function viewBackup(row: BackupRow): BackupView {
+  return {
+    id: row.id, serviceId: row.serviceId, kind: row.kind, status: row.status, sizeBytes: row.sizeBytes, startedAt: row.startedAt.toISOString(), completedAt: at(row.completedAt),
+    expiresAt: at(row.expiresAt), restoreFrom: at(row.restoreFrom), restoreUntil: at(row.restoreUntil), verifiedAt: at(row.verifiedAt),
+  };
+}
+
+/** Between these times it can be restored; null until a base backup is complete (contract postgres.md §1.1). */
+export function restoreTimes({ earliestRestoreAt, archivedUntil }: Pick<ServiceRow, 'earliestRestoreAt' | 'archivedUntil'>): { earliestRestoreTime: string | null; latestRestoreTime: string | null } {
+  const latest = earliestRestoreAt && archivedUntil && archivedUntil > earliestRestoreAt ? archivedUntil : earliestRestoreAt;
+  return { earliestRestoreTime: at(earliestRestoreAt), latestRestoreTime: at(latest) };
 }
 
 export type CredentialsFacts = {

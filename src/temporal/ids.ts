@@ -3,6 +3,7 @@ export const workflowIds = {
   provisionPostgres: (serviceId: string) => `postgres-provision/${serviceId}`,
   changePostgres: (operationId: string) => `postgres-change/${operationId}`,
   restorePostgres: (operationId: string) => `postgres-restore/${operationId}`,
+  backupPostgres: (backupId: string) => `postgres-backup/${backupId}`,
   deletePostgres: (serviceId: string) => `postgres-delete/${serviceId}`,
   sendAccountMail: (mailId: string) => `identity-mail/${mailId}`,
   deleteProject: (projectId: string) => `identity-delete-project/${projectId}`,
@@ -28,6 +29,9 @@ export const scheduleIds = {
   mailRetention: 'mail-retention',
   postgresLifecycle: 'postgres-lifecycle',
   postgresObserve: 'postgres-observe',
+  postgresBackups: 'postgres-backups',
+  postgresDrill: 'postgres-restore-drill',
+  postgresInventory: 'postgres-inventory',
   dnsRetention: 'dns-retention',
   dnsDrift: 'dns-drift',
 } as const;

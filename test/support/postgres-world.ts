@@ -6,6 +6,7 @@ import { createMetrics } from '../../src/core/metrics';
 import { Secrets } from '../../src/core/secrets';
 import type { Database } from '../../src/db/client';
 import { inTransaction } from '../../src/db/transaction';
+import type { Alert } from '../../src/operations/alerts';
 import { acceptPlanChange } from '../../src/billing/change-plan';
 import { resumeService, rotateCredentials, suspendService } from '../../src/postgres/change-requests';
 import { deleteService } from '../../src/postgres/deletion';
@@ -31,6 +32,7 @@ export interface PostgresWorld {
   readonly customer: FakePostgresCustomer;
   readonly secrets: Secrets;
   readonly cancelled: string[];
+  readonly alerts: Alert[];
   readonly deps: PostgresActivityDeps;
   readonly activities: ReturnType<typeof createPostgresActivities>;
   create(plan?: Plan): Promise<Run>;
@@ -65,9 +67,10 @@ export async function createPostgresWorld(database: Database, options: { capacit
   const customer = new FakePostgresCustomer();
   const secrets = new Secrets([masterKey]);
   const cancelled: string[] = [];
+  const alerts: Alert[] = [];
   const deps: PostgresActivityDeps = {
     db: database, secrets, log: pino({ level: 'silent' }), postgresBackend: backend, postgresCustomer: customer,
-    publicGateway: createPublicGateway(config, authority), cancelRun: async (id) => void cancelled.push(id), config, metrics: createMetrics('test'),
+    publicGateway: createPublicGateway(config, authority), cancelRun: async (id) => void cancelled.push(id), alerts: { raise: (_tx, alert) => void alerts.push(alert) }, config, metrics: createMetrics('test'),
     attendOverdueServices: async () => ({ restarted: 0, overdue: 0 }),
   };
   const activities = createPostgresActivities(deps);
@@ -78,7 +81,7 @@ export async function createPostgresWorld(database: Database, options: { capacit
     return run.serviceId;
   };
   return {
-    database, tenant, region, backend, customer, secrets, cancelled, deps, activities, create, available,
+    database, tenant, region, backend, customer, secrets, cancelled, alerts, deps, activities, create, available,
     change: (serviceId, change, wish = {}) => requestChange(database, tenant, serviceId, { change, ...wish }),
     deleted: async (plan) => {
       const serviceId = await available(plan);

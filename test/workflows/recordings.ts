@@ -24,6 +24,14 @@ const change = {
 };
 const revival = { reviveInstance: done, ensureAccess: done, verifyAccess: done, markAvailable: done, retainInstance: done, destroyCredentials: done, markUndeleteFailed: done };
 
+const taken = { sizeBytes: 33_554_432, from: '2026-11-21T10:06:00.000Z', systemId: '7500000000000000001' };
+const backup = { ensureBackup: async () => taken, markBackupComplete: done, dropBackup: done, markBackupFailed: done };
+const backupRun = { ...postgresRun, backupId: 'bak_01kahq3v7ye5fr2m8d4xw0zt6e' };
+const refill = {
+  ensurePlacement: done, restoreInstance: done, ensureAccess: done, verifyAccess: done, markAvailable: done, destroyCredentials: done, destroyInstance: done, releasePlacement: done,
+  markProvisionFailed: done,
+};
+
 const projectRun = { projectId: 'prj_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
 const orgRun = { orgId: 'org_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
 const mailRun = { mailId: 'msg_01kahq3v7ye5fr2m8d4xw0zt6c' };
@@ -61,6 +69,13 @@ export const recordings: readonly Recording[] = [
   { workflow: 'changePostgres', variant: 'suspended', input: { ...postgresRun, change: 'suspend' }, activities: change },
   { workflow: 'changePostgres', variant: 'resumed', input: { ...postgresRun, change: 'resume' }, activities: change },
   { workflow: 'changePostgres', variant: 'plan-undone', input: { ...postgresRun, change: 'plan' }, activities: { ...change, applyLimits: refused } },
+  { workflow: 'backupPostgres', variant: 'complete', input: backupRun, activities: backup },
+  { workflow: 'backupPostgres', variant: 'undone', input: backupRun, activities: { ...backup, ensureBackup: refused } },
+  { workflow: 'keepPostgresBackups', variant: 'kept', activities: { startDueBackups: async () => 2, expireBackups: async () => ({ expired: 1, left: 0 }) } },
+  { workflow: 'drillPostgresBackup', variant: 'good', activities: { drillBackup: async () => ({ backupId: backupRun.backupId, verified: true, tables: 70 }) } },
+  { workflow: 'reviewPostgresInventory', variant: 'one-stray', activities: { reviewInventory: async () => ({ strays: 1, removed: 0 }) } },
+  { workflow: 'restorePostgres', variant: 'refilled', input: { ...postgresRun, source: 'backup', seconds: 604 }, activities: refill },
+  { workflow: 'restorePostgres', variant: 'refill-undone', input: { ...postgresRun, source: 'backup', seconds: 604 }, activities: { ...refill, restoreInstance: refused } },
   { workflow: 'restorePostgres', variant: 'revived', input: { ...postgresRun, source: 'retained', seconds: 601 }, activities: revival },
   { workflow: 'restorePostgres', variant: 'retained-again', input: { ...postgresRun, source: 'retained', seconds: 601 }, activities: { ...revival, verifyAccess: refused } },
   { workflow: 'deletePostgres', variant: 'retained', input: { ...postgresRun, generation: 2 }, activities: deletion },

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { AppError } from '../../core/errors';
-import type { InventoryItem, Login, Metrics, Observation, PostgresBackend, Ref, Source } from '../../postgres/ports';
+import type { Drill, InventoryItem, Login, Metrics, Observation, PostgresBackend, Ref, Source } from '../../postgres/ports';
 import type { AccessMode, Names, Plan } from '../../postgres/rules';
 
-type Method = 'place' | 'ensureInstance' | 'ensureAccess' | 'setLimits' | 'setAccessMode' | 'restore' | 'destroy';
+type Method = 'place' | 'ensureInstance' | 'ensureAccess' | 'setLimits' | 'setAccessMode' | 'restore' | 'snapshot' | 'destroy';
 export type FakeCall = { method: Method; serviceId: string; generation: number };
 type Instance = { ref: string; plan: Plan; systemId: string | null; running: boolean; stopped: boolean; mode: AccessMode; logins: Login[] };
 
@@ -12,13 +12,15 @@ export type FakeOptions = { publicAddress?: (names: Names) => { host: string; po
 /** A backend in memory, for tests of what stands in front of one. It keeps the promises of the port and passes its suite. */
 export class FakeBackend implements PostgresBackend {
   readonly name = 'embedded';
-  readonly can = { idleStop: true, pointInTime: false, createDatabases: true, gateway: true };
+  readonly can = { idleStop: true, pointInTime: true, createDatabases: true, gateway: true };
   /** Every call that is to change something, in order. */
   readonly calls: FakeCall[] = [];
   /** By service id. */
   readonly instances = new Map<string, Instance>();
   /** What an undelete finds, by service id. */
   readonly retained = new Map<string, { bytes: number; plan: Plan; systemId: string }>();
+  /** By service and backup id. */
+  readonly backups = new Map<string, { sizeBytes: number; from: string; systemId: string; plan: Plan }>();
   readonly fences = new Map<string, number>();
   /** What every instance is said to hold. */
   usedBytes: number | null = 33_554_432;
@@ -91,14 +93,22 @@ export class FakeBackend implements PostgresBackend {
     };
   }
 
-  async snapshot(): Promise<never> {
-    throw new AppError('backend_error', 'This backend keeps no backups.');
+  snapshot({ backupId, ...r }: Ref & { backupId: string }): Promise<{ sizeBytes: number; from: string; systemId: string }> {
+    return this.call('snapshot', r, () => {
+      const { systemId, plan, mode } = this.existing(r);
+      if (!systemId || mode === 'blocked') throw new AppError('backend_error', 'The service does not serve.');
+      const known = this.backups.get(keyOf(r.serviceId, backupId));
+      const taken = known ?? { sizeBytes: this.usedBytes ?? 0, from: new Date().toISOString(), systemId, plan };
+      this.backups.set(keyOf(r.serviceId, backupId), taken);
+      return { sizeBytes: taken.sizeBytes, from: taken.from, systemId };
+    });
   }
 
   restore(r: Ref & { source: Source }): Promise<{ reachedTime: string | null }> {
     return this.call('restore', r, () => {
       if (r.source.kind === 'retained' && this.instances.has(r.serviceId)) return { reachedTime: null };
-      const kept = r.source.kind === 'retained' ? this.retained.get(r.serviceId) : undefined;
+      if (r.source.kind === 'backup') return this.refill(r, r.source);
+      const kept = this.retained.get(r.serviceId);
       if (!kept) throw new AppError('restore_unavailable', 'There is nothing to restore from.');
       const { bytes, plan, systemId } = kept;
       this.retained.delete(r.serviceId);
@@ -119,12 +129,14 @@ export class FakeBackend implements PostgresBackend {
     });
   }
 
-  async drill(): Promise<never> {
-    throw new AppError('restore_unavailable', 'This backend keeps no backups.');
+  async dropBackup(serviceId: string, backupId: string): Promise<void> {
+    this.backups.delete(keyOf(serviceId, backupId));
   }
 
-  async dropBackup(): Promise<void> {
-    // There are no backups: absent is success.
+  async drill(serviceId: string, backupId: string): Promise<Drill> {
+    const backup = this.backups.get(keyOf(serviceId, backupId));
+    if (!backup) throw new AppError('restore_unavailable', 'The backup is not there.');
+    return { systemId: backup.systemId, tables: 1, rows: 1 };
   }
 
   async inventory(): Promise<InventoryItem[]> {
@@ -132,6 +144,13 @@ export class FakeBackend implements PostgresBackend {
       ...[...this.instances].map(([serviceId, { ref }]) => ({ instanceRef: ref, serviceId, retained: false })),
       ...[...this.retained.keys()].map((serviceId) => ({ instanceRef: serviceId, serviceId, retained: true })),
     ];
+  }
+
+  private refill(r: Ref, { serviceId, backupId, targetTime }: Extract<Source, { kind: 'backup' }>): { reachedTime: string | null } {
+    const backup = this.backups.get(keyOf(serviceId, backupId));
+    if (!backup) throw new AppError('restore_unavailable', 'The backup is not there.');
+    Object.assign(this.bound(r), { systemId: backup.systemId, running: false, stopped: true, mode: 'blocked', logins: [] });
+    return { reachedTime: targetTime };
   }
 
   private bound(r: Ref): Instance {
@@ -161,6 +180,10 @@ export class FakeBackend implements PostgresBackend {
     await this.after(call);
     return result;
   }
+}
+
+function keyOf(serviceId: string, backupId: string): string {
+  return `${serviceId}/${backupId}`;
 }
 
 function newRef(): string {

@@ -13,6 +13,7 @@ export type ServiceRow = {
   storageState: StorageState; usedBytes: number | null; measuredAt: Date | null; deadlineAt: Date | null; createdAt: Date; updatedAt: Date;
   availableAt: Date | null; suspendedAt: Date | null; deletionRequestedAt: Date | null; deletedAt: Date | null; recoverableUntil: Date | null;
   trialExpiresAt: Date | null; change: Change | null; pendingPlan: Plan | null; deletedBefore: Date | null; systemId: string | null; storageNoticed: boolean;
+  earliestRestoreAt: Date | null; archivedUntil: Date | null;
   /** The open operation that holds the service. */
   operationId: Id<'op'> | null;
 };
@@ -25,7 +26,7 @@ export const serviceColumns = `s.id, s.org_id as "orgId", s.project_id as "proje
   s.updated_at as "updatedAt", s.available_at as "availableAt", s.suspended_at as "suspendedAt",
   s.deletion_requested_at as "deletionRequestedAt", s.deleted_at as "deletedAt", s.recoverable_until as "recoverableUntil",
   s.trial_expires_at as "trialExpiresAt", s.change, s.pending_plan as "pendingPlan", s.deleted_before as "deletedBefore", s.system_id as "systemId",
-  s.storage_noticed as "storageNoticed"`;
+  s.storage_noticed as "storageNoticed", s.earliest_restore_at as "earliestRestoreAt", s.archived_until as "archivedUntil"`;
 
 const holder = `(select o.id from operation o where o.resource_id = s.id and o.state in ('pending', 'running')
   and o.kind in (${holdingKinds.map((kind) => `'${kind}'`).join(', ')}) order by o.created_at desc, o.id desc limit 1) as "operationId"`;

@@ -43,14 +43,14 @@ export async function recoverInto(instance: Instance, wanted: Wanted, { limits, 
   for (const made of ['archive_status', 'summaries']) await mkdir(join(instance.data, 'pg_wal', made), { recursive: true, mode: 0o700 });
   await writeFile(join(instance.data, 'recovery.signal'), '', { mode: 0o600 });
   if (owner) await Promise.all([giveTo(instance.data, owner), giveTo(staged, owner)]);
-  await catchUp(instance, limits, { stagedDir: staged, target: targetOf(wanted, await lastWrite(wal)) }, goOn);
+  await catchUp(instance, limits, { stagedDir: staged, target: targetOf(wanted, manifest, await lastWrite(wal)) }, goOn);
   await rm(staged, { recursive: true, force: true });
   return { manifest, reachedTime: await instance.asSuperuser(reachedTime) };
 }
 
 /** What is archived after its last commit reaches any later time as well: then there is nothing to stop before. */
-function targetOf({ targetTime }: Wanted, archivedUntil: Date | null): Recovery['target'] {
-  if (targetTime === null) return 'consistent';
+function targetOf({ targetTime }: Wanted, { from }: Manifest, archivedUntil: Date | null): Recovery['target'] {
+  if (targetTime === null || Date.parse(targetTime) <= Date.parse(from)) return 'consistent';
   const target = new Date(targetTime);
   if (!archivedUntil || target.getTime() > archivedUntil.getTime()) throw unavailable('The archive does not reach this time.');
   return target.getTime() === archivedUntil.getTime() ? null : target;
