@@ -50,7 +50,7 @@ export function viewService(row: ServiceRow, address: Address): ServiceView {
 
 export function viewBackup(row: BackupRow): BackupView {
   return {
-    id: row.id, serviceId: row.serviceId, kind: row.kind, status: row.status, sizeBytes: row.sizeBytes, startedAt: row.startedAt.toISOString(), completedAt: at(row.completedAt),
+    id: row.id, serviceId: row.serviceId, kind: row.kind, status: row.status, sizeBytes: row.sizeBytes, createdAt: row.startedAt.toISOString(), updatedAt: row.updatedAt.toISOString(), startedAt: row.startedAt.toISOString(), completedAt: at(row.completedAt),
     expiresAt: at(row.expiresAt), restoreFrom: at(row.restoreFrom), restoreUntil: at(row.restoreUntil), verifiedAt: at(row.verifiedAt),
   };
 }

@@ -15,6 +15,7 @@ create table postgres_backup (
   -- Last restore drill that succeeded, and last one at all.
   verified_at timestamptz(3),
   drilled_at timestamptz(3),
+  updated_at timestamptz(3) not null default now(),
   constraint postgres_backup_running check (status not in ('running', 'failed') or (completed_at is null and restore_from is null)),
   constraint postgres_backup_complete check (status <> 'complete' or (completed_at is not null and restore_from is not null and size_bytes is not null)),
   constraint postgres_backup_final check (kind <> 'final' or status in ('complete', 'expired'))

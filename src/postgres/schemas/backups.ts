@@ -11,6 +11,8 @@ export const backupSchema = z.object({
   kind: z.enum(backupKinds).meta({ description: 'final: what a deletion has retained.' }),
   status: z.enum(backupStatuses),
   sizeBytes: z.number().int().nullable(),
+  createdAt: time,
+  updatedAt: time,
   startedAt: time,
   completedAt: time.nullable(),
   expiresAt: time.nullable().meta({ description: 'Not before a later backup reaches back over the whole window of the plan.' }),

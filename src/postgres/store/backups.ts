@@ -6,11 +6,11 @@ import type { BackupKind, BackupStatus } from '../state';
 
 export type BackupRow = {
   id: Id<'bak'>; serviceId: Id<'pg'>; kind: BackupKind; status: BackupStatus; sizeBytes: number | null; systemId: string | null; startedAt: Date; completedAt: Date | null;
-  expiresAt: Date | null; restoreFrom: Date | null; restoreUntil: Date | null; verifiedAt: Date | null;
+  expiresAt: Date | null; restoreFrom: Date | null; restoreUntil: Date | null; verifiedAt: Date | null; updatedAt: Date;
 };
 
 const columns = `b.id, b.service_id as "serviceId", b.kind, b.status, b.size_bytes::float8 as "sizeBytes", b.system_id as "systemId", b.started_at as "startedAt",
-  b.completed_at as "completedAt", b.expires_at as "expiresAt", b.restore_from as "restoreFrom", b.verified_at as "verifiedAt",
+  b.completed_at as "completedAt", b.expires_at as "expiresAt", b.restore_from as "restoreFrom", b.verified_at as "verifiedAt", b.updated_at as "updatedAt",
   case when b.status = 'complete' then case b.kind when 'final' then b.restore_from else greatest(b.restore_from, s.archived_until) end end as "restoreUntil"`;
 const source = 'postgres_backup b join postgres_service s on s.id = b.service_id';
 /** What a restore can begin with. */
@@ -53,14 +53,14 @@ export type Taken = { sizeBytes: number; from: string; systemId: string };
 
 /** running → complete, and the service's window reaches to it. False when it was no longer running. */
 export async function setBackupComplete(tx: Tx, backupId: string, taken: Taken, keptDays: number): Promise<boolean> {
-  const changed = await execute(tx, `update postgres_backup set status = 'complete', completed_at = now(), size_bytes = $2::bigint, restore_from = $3::timestamptz, system_id = $4,
+  const changed = await execute(tx, `update postgres_backup set updated_at = now(), status = 'complete', completed_at = now(), size_bytes = $2::bigint, restore_from = $3::timestamptz, system_id = $4,
     expires_at = now() + $5::int * interval '1 day' where id = $1 and status = 'running'`, backupId, taken.sizeBytes, taken.from, taken.systemId, keptDays);
   return changed === 1;
 }
 
 /** running → failed. False when it was no longer running. */
 export async function setBackupFailed(tx: Tx, backupId: string): Promise<boolean> {
-  return 1 === await execute(tx, `update postgres_backup set status = 'failed' where id = $1 and status = 'running'`, backupId);
+  return 1 === await execute(tx, `update postgres_backup set updated_at = now(), status = 'failed' where id = $1 and status = 'running'`, backupId);
 }
 
 /** The service can be restored from its oldest backup on; called whenever a backup begins or ceases to count. */
@@ -78,14 +78,14 @@ export async function insertFinal(tx: Tx, id: Id<'bak'>, serviceId: string): Pro
 
 /** Backups of these kinds are gone; what ran has failed. */
 export async function endBackups(tx: Tx, serviceId: string, kinds: readonly BackupKind[]): Promise<void> {
-  await execute(tx, `update postgres_backup set status = case status when 'running' then 'failed' else 'expired' end
+  await execute(tx, `update postgres_backup set updated_at = now(), status = case status when 'running' then 'failed' else 'expired' end
     where service_id = $1 and status in ('running', 'complete') and kind = any($2::text[])`, serviceId, kinds);
   await refreshWindow(tx, serviceId);
 }
 
 /** complete → expired. False when another was faster. */
 export async function setExpired(tx: Tx, backupId: string): Promise<boolean> {
-  return 1 === await execute(tx, `update postgres_backup set status = 'expired' where id = $1 and status = 'complete'`, backupId);
+  return 1 === await execute(tx, `update postgres_backup set updated_at = now(), status = 'expired' where id = $1 and status = 'complete'`, backupId);
 }
 
 /** The newest archived log of a service: until then it can be restored. Times only move forward. */
@@ -96,5 +96,5 @@ export async function recordArchived(db: Db, serviceId: string, until: string | 
 
 /** A drill has been made; `ok`: the backup became a database again. */
 export async function recordDrill(tx: Tx, backupId: string, ok: boolean): Promise<void> {
-  await execute(tx, 'update postgres_backup set drilled_at = now(), verified_at = case when $2::boolean then now() else verified_at end where id = $1', backupId, ok);
+  await execute(tx, 'update postgres_backup set updated_at = now(), drilled_at = now(), verified_at = case when $2::boolean then now() else verified_at end where id = $1', backupId, ok);
 }
