@@ -137,7 +137,7 @@ export function withGateway(change: Partial<GatewayDeps> = {}): GatewayWorld {
   return world;
 }
 
-export function sendRaw(socket: Socket, bytes: string | Buffer, enough: (text: string) => boolean = () => false): Promise<RawAnswer> {
+export function sendRaw(socket: Socket, bytes: string | Buffer, enough?: (text: string) => boolean): Promise<RawAnswer> {
   return new Promise((done) => {
     const chunks: Buffer[] = [];
     const finish = () => {
@@ -148,8 +148,9 @@ export function sendRaw(socket: Socket, bytes: string | Buffer, enough: (text: s
     };
     socket.on('data', (chunk) => {
       chunks.push(chunk);
-      if (enough(Buffer.concat(chunks).toString('latin1'))) finish();
+      if (enough?.(Buffer.concat(chunks).toString('latin1'))) finish();
     });
+    socket.setTimeout(20_000, finish);
     socket.on('error', finish);
     socket.on('close', finish);
     socket.write(bytes, 'latin1' as BufferEncoding);

@@ -61,7 +61,7 @@ export class Handler {
   /** Stages 1 and 2. */
   serve(arrival: Arrival): void {
     const { request, responder, connection } = arrival;
-    const { head, fault } = readHead({ method: request.method ?? '', url: request.url ?? '', version: request.httpVersion === '2.0' ? '2' : request.httpVersion, rawHeaders: request.rawHeaders });
+    const { head, fault } = readHead({ method: request.method ?? '', url: request.url ?? '', version: versionOf(request), rawHeaders: request.rawHeaders });
     const host = head.authority ? this.options.zones.find(head.authority.host) : null;
     if (!host) return this.answerStranger(responder, head, fault);
     const visit = this.open(arrival, head, host);
@@ -80,7 +80,7 @@ export class Handler {
   private answerStranger(responder: Responder, head: Head, fault: string | null): void {
     this.options.metrics.refused.inc({ reason: fault ?? 'unknown_host' });
     const page = ownAnswer({ status: fault ? 400 : 404, code: fault ? 'bad_request' : 'not_found', eventId: null, requestId: newRequestId(Date.now()), accept: head.accept });
-    send(responder, page, head.method, []);
+    send(responder, page, head.method, fault ? [['Connection', 'close']] : []);
   }
 
   private open({ request, responder, connection, expects, upgrade }: Arrival, head: Head, host: ServedHost): Visit {
@@ -99,14 +99,15 @@ export class Handler {
     return visit;
   }
 
-  private factsOf({ httpVersion }: ClientRequest, { peer, isTls, tlsVersion }: Connection, head: Head, host: ServedHost): RequestFacts {
+  private factsOf(request: ClientRequest, { peer, isTls, tlsVersion }: Connection, head: Head, host: ServedHost): RequestFacts {
     const receivedAt = Date.now();
+    const version = versionOf(request);
     const clientIp = clientAddress(peer, head.forwardedFor, this.options.isTrusted);
     const forwarded = head.forwardedProto !== '' && this.options.isTrusted(peer) ? head.forwardedProto.toLowerCase() : '';
     return {
       zoneId: host.zone.facts.zoneId, requestId: newRequestId(receivedAt), receivedAt, clientIp, ...this.options.describe(clientIp), method: head.method,
       scheme: forwarded === 'https' || (isTls && forwarded !== 'http') ? 'https' : 'http', host: head.authority?.host ?? '', rawPath: head.rawPath, path: canonicalPath(head.rawPath),
-      rawQuery: head.rawQuery, httpVersion: httpVersion === '2.0' ? '2' : httpVersion === '1.0' ? '1.0' : '1.1', tlsVersion, headers: head.headers, contentLength: head.contentLength, body: null, bodyComplete: true,
+      rawQuery: head.rawQuery, httpVersion: version === '2' || version === '1.0' ? version : '1.1', tlsVersion, headers: head.headers, contentLength: head.contentLength, body: null, bodyComplete: true,
     };
   }
 
@@ -143,7 +144,7 @@ export class Handler {
     const answer = transportAnswer(policy.transport, facts, visit.head);
     if (answer === 'tls_version') return this.refuse(visit, refusal('transport', 'tls_version', 403, 'tls_version'));
     if (answer) return this.answer(visit, answer);
-    if (policy.mode === 'off') forward(visit, this.forwarding);
+    if (policy.mode === 'off') this.forward(visit);
     else this.judge(visit);
   }
 
@@ -169,7 +170,14 @@ export class Handler {
     if (decision.refusal) return this.refuse(visit, decision);
     visit.decision = decision;
     if (decision.outcome !== 'clean') visit.eventId = this.options.sink.reserve(visit.facts, decision);
-    if (!visit.responder.isClosed) forward(visit, this.forwarding);
+    this.forward(visit);
+  }
+
+  /** What came together with the head has been parsed before anything goes out: a body that is malformed from the start reaches nobody. */
+  private forward(visit: Visit): void {
+    const go = () => visit.responder.isClosed || forward(visit, this.forwarding);
+    if (visit.body) setImmediate(go);
+    else go();
   }
 
   /** Stage 14. */
@@ -197,7 +205,8 @@ export class Handler {
     if (hsts !== null) headers.push(['Strict-Transport-Security', hsts]);
     const retry = decision.refusal?.retryAfterSeconds ?? null;
     if (retry !== null) headers.push(['Retry-After', String(retry)]);
-    if (visit.upgrades) headers.push(['Connection', 'close']);
+    // What could not be understood may be followed by what is meant to be misunderstood.
+    if (visit.upgrades || decision.refusal?.code === 'bad_request') headers.push(['Connection', 'close']);
     send(responder, page, head.method, headers);
     if (body?.discard()) {
       const late = setTimeout(() => responder.abort(), lingerMs);
@@ -235,6 +244,11 @@ function send(responder: Responder, { status, headers, body }: Page, method: str
   const flat = [...headers, ...more].flatMap(([name, value]) => [name, value]);
   responder.start(status, reasons[status] ?? '', [...flat, 'Content-Length', String(Buffer.byteLength(body)), 'Date', new Date().toUTCString()]);
   responder.end(method === 'HEAD' ? undefined : body);
+}
+
+/** Node reads `HTTP/2.0` in the clear as well: that is no HTTP/2. */
+function versionOf(request: ClientRequest): string {
+  return 'stream' in request ? '2' : request.httpVersion;
 }
 
 function endsAtHead(request: ClientRequest): boolean {

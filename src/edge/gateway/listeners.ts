@@ -36,7 +36,7 @@ export class Listeners {
   private readonly perAddress = new Map<string, number>();
   private readonly known = new WeakMap<object, Connection>();
   /** Answers on their way, by connection: a refusal by the parser must not go in between. */
-  private readonly open = new WeakMap<object, number>();
+  private readonly open = new WeakMap<object, Set<ClientResponse>>();
   private openCount = 0;
   private draining = false;
 
@@ -138,10 +138,11 @@ export class Listeners {
   }
 
   private begin(carrier: object, response: ClientResponse): void {
-    this.open.set(carrier, (this.open.get(carrier) ?? 0) + 1);
+    const open = this.open.get(carrier) ?? new Set();
+    this.open.set(carrier, open.add(response));
     this.openCount += 1;
     response.once('close', () => {
-      this.open.set(carrier, (this.open.get(carrier) ?? 1) - 1);
+      open.delete(response);
       this.openCount -= 1;
     });
   }
@@ -158,7 +159,9 @@ export class Listeners {
   /** What Node's parser does not take (contract gateway.md §4.3, hygiene). */
   private refuse(code: string, socket: Socket): void {
     if (code !== 'CONNECT') this.options.metrics.refused.inc({ reason: code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'head_time' : 'parser' });
-    if (!socket.writable || code === 'ECONNRESET' || (this.open.get(socket) ?? 0) > 0) return void socket.destroy();
+    const open = [...this.open.get(socket) ?? []];
+    const isInTurn = open.length === 0 || (open.length === 1 && open[0]?.headersSent === false);
+    if (!socket.writable || code === 'ECONNRESET' || !isInTurn) return void socket.destroy();
     const status = code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
     const body = `${JSON.stringify({ ok: false, message: status === 408 ? 'The request did not arrive in time.' : 'The request could not be understood.', code: status === 408 ? 'request_timeout' : 'bad_request', eventId: null })}\n`;
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`);

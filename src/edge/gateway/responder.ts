@@ -37,7 +37,8 @@ class Http1Responder implements Responder {
   }
 
   get isStarted(): boolean { return this.response.headersSent; }
-  get isClosed(): boolean { return this.response.destroyed; }
+  /** Also when the parser has refused what followed, and the connection ends. */
+  get isClosed(): boolean { return this.response.destroyed || (this.response.socket?.writableEnded ?? false); }
   get status(): number { return this.response.statusCode; }
 
   start(status: number, reason: string, headers: readonly string[]): void {

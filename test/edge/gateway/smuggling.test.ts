@@ -1,0 +1,146 @@
+import { connect as connectHttp2, constants, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2';
+import { connect } from 'node:net';
+import fc from 'fast-check';
+import { sendRaw, withGateway, type Origin } from '../../support/gateway-world';
+import { rounds } from '../../support/rounds';
+import { until } from '../../support/until';
+
+const world = withGateway();
+const host = 'www.strict.test';
+let origin: Origin;
+beforeAll(async () => {
+  origin = await world.origin((incoming, response) => incoming.resume().on('end', () => response.end('reached')));
+  await world.zone('strict.test', [{ name: 'www', value: '127.0.0.1', port: origin.port }, { name: 'other', value: '127.0.0.1', port: origin.port }], { policy: { mode: 'off' } });
+});
+beforeEach(() => void origin.seen.splice(0));
+
+const post = (headers: string, body = '') => `POST / HTTP/1.1\r\nHost: ${host}\r\n${headers}\r\n${body}`;
+const chunk = '5\r\nhello\r\n0\r\n\r\n';
+const rows: Record<string, string> = {
+  'length and chunks': post('Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', chunk),
+  'chunks and length': post('Transfer-Encoding: chunked\r\nContent-Length: 5\r\n', chunk),
+  'two lengths': post('Content-Length: 5\r\nContent-Length: 6\r\n', 'hello!'),
+  'the same length twice': post('Content-Length: 5\r\nContent-Length: 5\r\n', 'hello'),
+  'a list of lengths': post('Content-Length: 5, 5\r\n', 'hello'),
+  'a signed length': post('Content-Length: +5\r\n', 'hello'),
+  'a folded header': post('X-A: 1\r\n folded\r\nContent-Length: 0\r\n'),
+  'a bare line feed': `POST / HTTP/1.1\nHost: ${host}\nContent-Length: 0\n\n`,
+  'a space before the colon': post('Content-Length : 5\r\n', 'hello'),
+  'a NUL': post('X-A: a\0b\r\nContent-Length: 0\r\n'),
+  'a chunk without a size': post('Transfer-Encoding: chunked\r\n', 'x\r\nhello\r\n0\r\n\r\n'),
+  'a chunk that is longer than it says': post('Transfer-Encoding: chunked\r\n', '3\r\nhello\r\n0\r\n\r\n'),
+  'another coding before chunked': post('Transfer-Encoding: gzip, chunked\r\n', chunk),
+  'another coding': post('Transfer-Encoding: xchunked\r\n', chunk),
+  'chunked in other letters': post('Transfer-Encoding: Chunked\r\n', chunk),
+  'chunked twice': post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n', chunk),
+  'chunked and identity': post('Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n', chunk),
+  'chunks in HTTP/1.0': `POST / HTTP/1.0\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`,
+  'HTTP/0.9': 'GET /\r\n\r\n',
+  'HTTP/2.0 in the clear': `GET / HTTP/2.0\r\nHost: ${host}\r\n\r\n`,
+  'no Host': 'GET / HTTP/1.1\r\n\r\n',
+  'two Hosts': `GET / HTTP/1.1\r\nHost: ${host}\r\nHost: other.strict.test\r\n\r\n`,
+  'the same Host twice': `GET / HTTP/1.1\r\nHost: ${host}\r\nHost: ${host}\r\n\r\n`,
+  'an absolute target of another host': `GET http://other.strict.test/ HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+  'an absolute target of another port': `GET http://${host}:81/ HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+  'CONNECT': `CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+  'a fragment': `GET /a#b HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+  'an asterisk without OPTIONS': `GET * HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+  'a Host with a path': `GET / HTTP/1.1\r\nHost: ${host}/x\r\n\r\n`,
+  'a Host with a user': `GET / HTTP/1.1\r\nHost: a@${host}\r\n\r\n`,
+  'a Host with spaces': `GET / HTTP/1.1\r\nHost: ${host} other.strict.test\r\n\r\n`,
+  'a port that is none': `GET / HTTP/1.1\r\nHost: ${host}:99999\r\n\r\n`,
+  'Content_Length': post('Content_Length: 5\r\nContent-Length: 0\r\n'),
+  'Transfer_Encoding': post('Transfer_Encoding: chunked\r\nContent-Length: 0\r\n'),
+  'X_Forwarded_For': `GET / HTTP/1.1\r\nHost: ${host}\r\nX_Forwarded_For: 127.0.0.1\r\n\r\n`,
+  'X_Forwarded-For': `GET / HTTP/1.1\r\nHost: ${host}\r\nX_Forwarded-For: 127.0.0.1\r\n\r\n`,
+  'X_Real_IP': `GET / HTTP/1.1\r\nHost: ${host}\r\nX_Real_IP: 127.0.0.1\r\n\r\n`,
+  'headers of more than 16 KiB': `GET / HTTP/1.1\r\nHost: ${host}\r\nX-A: ${'a'.repeat(17_000)}\r\n\r\n`,
+  'more than 100 headers': `GET / HTTP/1.1\r\nHost: ${host}\r\n${Array.from({ length: 101 }, (_, i) => `X-${i}: 1\r\n`).join('')}\r\n`,
+  'an address of more than 8 KiB': `GET /${'a'.repeat(8_200)} HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+  'a WebSocket with a body': `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\r\nhello`,
+};
+
+test.each(Object.entries(rows))('HTTP/1.1: %s is refused and reaches nobody', async (_name, bytes) => {
+  const answer = await world.raw(bytes);
+  expect(answer.status).toBe(400);
+  expect(origin.seen).toHaveLength(0);
+});
+
+test('what is refused for a known zone is an event of its own, without a word about the rule in the answer', async () => {
+  const before = world.records.length;
+  const answer = await world.raw(rows['a fragment'] ?? '');
+  await until(() => world.records.length > before, 'the record');
+  const { request, eventId } = world.records.at(-1) ?? {};
+  expect(request?.decision).toMatchObject({ outcome: 'block', source: 'protocol', ruleId: 'protocol.target' });
+  expect(answer.head).toContain(`X-Gateway-Event: ${eventId}`);
+  expect(answer.body).not.toContain('protocol');
+});
+
+describe('HTTP/2', () => {
+  let session: ClientHttp2Session;
+  beforeEach(() => {
+    session = connectHttp2(`https://127.0.0.1:${world.httpsPort}`, { servername: host, rejectUnauthorized: false });
+    session.on('error', () => undefined);
+  });
+  afterEach(() => session.destroy());
+  const ask = (headers: OutgoingHttpHeaders, body?: string): Promise<number> => new Promise((done) => {
+    const stream = session.request({ ':authority': host, ':path': '/', ...headers }, { endStream: body === undefined });
+    let status = 0;
+    stream.on('response', (head) => (status = head[':status'] ?? 0)).on('error', () => undefined).on('close', () => done(status)).resume();
+    if (body !== undefined) stream.end(body);
+  });
+
+  test('goes through when it is in order', async () => {
+    expect(await ask({})).toBe(200);
+    expect(await ask({ ':method': 'POST', 'cookie': ['a=1', 'b=2'] }, 'hello')).toBe(200);
+    expect(origin.seen.map((seen) => [seen.method, seen.headers.host, seen.headers.cookie, seen.headers['transfer-encoding']])).toEqual([['GET', host, undefined, undefined], ['POST', host, 'a=1; b=2', 'chunked']]);
+  });
+
+  const refused: [string, OutgoingHttpHeaders, string?][] = [
+    ['a Host besides another authority', { 'host': 'other.strict.test' }],
+    ['a fragment', { ':path': '/a#b' }],
+    ['a path that does not begin with a slash', { ':path': 'a' }],
+    ['an asterisk without OPTIONS', { ':path': '*' }],
+    ['an authority that is none', { ':authority': `a@${host}` }],
+    ['X_Forwarded_For', { 'x_forwarded_for': '1.1.1.1' }],
+    ['content_length', { 'content_length': '5' }],
+    ['more than 100 headers', Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`x-${i}`, '1']))],
+    ['an address of more than 8 KiB', { ':path': `/${'a'.repeat(8_200)}` }],
+    ['a length that its body has not', { ':method': 'POST', 'content-length': '50' }, 'hello'],
+  ];
+  test.each(refused.map(([name, headers, body]) => ({ name, headers, body })))('$name is refused and reaches nobody', async ({ name, headers, body }) => {
+    const status = await ask(headers, body);
+    // 0: the stream was reset by the protocol's own parser.
+    expect([0, 400]).toContain(status);
+    expect(name.startsWith('a length') ? origin.seen.filter(({ complete }) => complete) : origin.seen).toHaveLength(0);
+  });
+
+  test('a session that only resets its streams is closed after a hundred', async () => {
+    const closed = new Promise((done) => session.once('close', done));
+    for (let i = 0; i < 130 && !session.closed; i++) {
+      const stream = session.request({ ':authority': host, ':path': '/slow' });
+      stream.on('error', () => undefined).close(constants.NGHTTP2_CANCEL);
+      if (i % 20 === 19) await new Promise((done) => setImmediate(done));
+    }
+    await closed;
+  });
+});
+
+test('whatever bytes come, the origin has seen exactly the requests that the gateway says it forwarded', async () => {
+  const pieces = ['GET / HTTP/1.1\r\n', 'POST /p HTTP/1.1\r\n', `Host: ${host}\r\n`, 'Content-Length: 5\r\n', 'Content-Length: 0\r\n', 'Transfer-Encoding: chunked\r\n', '\r\n', 'hello', '5\r\nhello\r\n', '0\r\n\r\n', '\r\n\r\n', '\n', ' ', 'X: y\r\n', 'Connection: keep-alive\r\n', '\0', 'GET /b HTTP/1.1\r\nHost: www.strict.test\r\n\r\n'];
+  const before = world.records.length;
+  // A request that is cut off by its client may reach the origin and have no status.
+  await fc.assert(fc.asyncProperty(fc.array(fc.constantFrom(...pieces), { minLength: 1, maxLength: 14 }), async (chosen) => {
+    const socket = connect(world.httpPort, '127.0.0.1');
+    const end = setTimeout(() => socket.end(), 30);
+    await sendRaw(socket, chosen.join(''));
+    clearTimeout(end);
+  }), { numRuns: rounds(40, 2_000) });
+  const ids = () => world.records.slice(before).map(({ request }) => request.facts.requestId);
+  const seen = origin.seen.map((request) => String(request.headers['x-request-id']));
+  await until(() => seen.every((id) => ids().includes(id)), 'every request the origin has seen to be known');
+  const forwarded = world.records.slice(before).filter(({ request }) => request.originStatus !== null).map(({ request }) => request.facts.requestId);
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(seen).toEqual(expect.arrayContaining(forwarded));
+  expect(forwarded.length).toBeGreaterThan(0);
+}, rounds(60_000, 600_000));
