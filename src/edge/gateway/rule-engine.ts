@@ -5,6 +5,7 @@ import { createRuleEngine } from './seclang/engine';
 import { type LoadedSets, loadSets } from './seclang/sets';
 import { startThreads } from './seclang/threads';
 import { shortVerdict } from './seclang/verdict';
+import { warmUp } from './seclang/warm-up';
 
 export interface RuleEngineOptions {
   /** `CRS_DIR`; null: only the base rules. */
@@ -35,6 +36,7 @@ export interface StartedRuleEngine {
 export function startRuleEngine(options: RuleEngineOptions): StartedRuleEngine {
   requireGuardedPatterns();
   const { sets, refused } = loadSets(options);
+  warmUp(sets);
   const threads = options.threads > 0 ? startThreads({ ...options, count: options.threads }) : null;
   const engine = createRuleEngine({ sets, elsewhere: threads ? (inspected) => threads.inspect(inspected) : null });
   const short = (verdict: ManagedVerdict | Promise<ManagedVerdict>) => (verdict instanceof Promise ? verdict.then(shortVerdict) : shortVerdict(verdict));

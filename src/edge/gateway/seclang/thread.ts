@@ -3,10 +3,12 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { createRuleEngine } from './engine';
 import { loadSets } from './sets';
+import { warmUp } from './warm-up';
 import type { FromThread, Work } from './thread-messages';
 
 const folders = z.object({ crsDir: z.string().nullable(), rulesDir: z.string().nullable() }).parse(workerData);
 const { sets } = loadSets(folders);
+warmUp(sets);
 const engine = createRuleEngine({ sets, elsewhere: null });
 const port = parentPort;
 const send = (message: FromThread) => port?.postMessage(message);
