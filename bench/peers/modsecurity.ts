@@ -73,7 +73,6 @@ SecDefaultAction "phase:1,log,auditlog,pass"
 SecDefaultAction "phase:2,log,auditlog,pass"
 SecRule REQUEST_HEADERS:Content-Type "^(?:application(?:/soap\\+|/)|text/)xml" "id:200000,phase:1,t:none,t:lowercase,pass,nolog,ctl:requestBodyProcessor=XML"
 SecRule REQUEST_HEADERS:Content-Type "^application/json" "id:200001,phase:1,t:none,t:lowercase,pass,nolog,ctl:requestBodyProcessor=JSON"
-${engine === 'On' ? 'SecAction "id:900000,phase:1,nolog,pass,t:none,setvar:tx.paranoia_level=1"' : ''}
 SecAction "id:900990,phase:1,nolog,pass,t:none,setvar:tx.crs_setup_version=400"
 SecAction "id:900200,phase:1,nolog,pass,t:none,setvar:'tx.allowed_methods=GET HEAD POST OPTIONS PUT PATCH DELETE'"
 Include ${join(crsDir, 'rules')}/*.conf
