@@ -86,6 +86,15 @@ describe('multipart', () => {
   test('more than 64 parts are excess', () => expect(read(`${field('a', '1').repeat(65)}--XX--`)).toMatchObject({ excess: ['parts'], error: null }));
 });
 
+test('hostile bodies are read in linear time', () => {
+  const bodies = ['<!DOCTYPE ' + '"'.repeat(120_001), `<a ${' '.repeat(120_000)}x`, '<a b="'.repeat(20_000), '{"a":'.repeat(25_000), '\\"'.repeat(60_000), `--X\r\nA: ${' '.repeat(120_000)}x\r\n\r\n`, '--X\r\n'.repeat(25_000), `--X\r\nContent-Disposition: form-data;${' ;'.repeat(60_000)}\r\n\r\n`, '&'.repeat(120_000), '%'.repeat(120_000)];
+  for (const body of bodies) {
+    const before = process.cpuUsage();
+    for (const processor of ['URLENCODED', 'JSON', 'XML', 'MULTIPART'] as const) parseBody(body, processor, 'multipart/form-data; boundary=X', true);
+    expect({ body: body.slice(0, 20), slow: process.cpuUsage(before).user > 3_000_000 }).toEqual({ body: body.slice(0, 20), slow: false });
+  }
+});
+
 describe('content encodings', () => {
   const text = '{"a":"<script>"}';
   test.each([['gzip', gzipSync(text)], ['deflate', deflateSync(text)], ['deflate', deflateRawSync(text)], ['br', brotliCompressSync(text)], ['gzip, br', brotliCompressSync(gzipSync(text))], ['identity', Buffer.from(text)]])(

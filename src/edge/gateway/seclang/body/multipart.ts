@@ -125,9 +125,9 @@ class Multipart {
     }
     if (lines.length > partHeadersMax) this.excess.add('parts');
     const headers = lines.slice(0, partHeadersMax).map((line) => {
-      const found = /^([!#$%&'*+\-.^`|~\w]+):[ \t]*([^]*?)[ \t]*$/.exec(line);
+      const found = /^([!#$%&'*+\-.^`|~\w]+):([^]*)$/.exec(line);
       if (!found) this.flags.add('INVALID_HEADER');
-      return { name: (found?.[1] ?? '').toLowerCase(), value: found?.[2] ?? '', line };
+      return { name: (found?.[1] ?? '').toLowerCase(), value: (found?.[2] ?? '').trim(), line };
     });
     if (new Set(headers.map(({ name }) => name)).size !== headers.length) this.flags.add('HEADER_REPEATED');
     return headers;

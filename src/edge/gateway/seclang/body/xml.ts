@@ -2,7 +2,7 @@ import { depthMax, type Excess } from './types';
 
 export interface XmlContent { readonly text: string; readonly attributes: readonly string[]; readonly error: string | null; readonly excess: readonly Excess[] }
 
-const token = /<!--[^]*?-->|<!\[CDATA\[([^]*?)\]\]>|<\?[^]*?\?>|<!DOCTYPE(?:[^[\]<>]|"[^"]*"|'[^']*')*(?:\[[^\]]*\]\s*)?>|<\/([^\s<>/]+)\s*>|<([^\s<>/!?]+)((?:[^<>"']|"[^"<]*"|'[^'<]*')*)>|([^<]+)/gy;
+const token = /<!--[^]*?-->|<!\[CDATA\[([^]*?)\]\]>|<\?[^]*?\?>|<!DOCTYPE(?:[^[\]<>"']|"[^"]*"|'[^']*')*(?:\[[^\]]*\]\s*)?>|<\/([^\s<>/]+)\s*>|<([^\s<>/!?]+)((?:[^<>"']|"[^"<]*"|'[^'<]*')*)>|([^<]+)/gy;
 const attribute = /\s*([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/gy;
 
 /**
@@ -35,7 +35,7 @@ export function parseXml(source: string, complete: boolean): XmlContent {
 }
 
 function readAttributes(text: string, into: string[]): boolean {
-  const inner = text.replace(/\s*\/$/, '').trimEnd();
+  const inner = (text.endsWith('/') ? text.slice(0, -1) : text).trimEnd();
   attribute.lastIndex = 0;
   let end = 0;
   while (end < inner.length) {
