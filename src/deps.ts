@@ -40,6 +40,9 @@ import { createOperationWatch, type OperationWatch } from './operations/watch';
 import type { PostgresBackend, PostgresCustomer } from './postgres/ports';
 import type { OpenParts } from './edge/gateway/role';
 import { gatewayParts } from './gateway-composition';
+import { certificateIssuerOf, gatewayOf } from './gateway-control-composition';
+import type { CertificateIssuer } from './gateway/ports';
+import { certificateReconcileRule } from './gateway/reconcile';
 import { postgresReconcileRule } from './postgres/reconcile';
 import { changePlan as changePostgresPlan, countServices, lockForBilling, requestDeletion as requestPostgresDeletion, type PublicGateway } from './postgres/service';
 import { domainReconcileRule, serviceReconcileRule } from './mail/reconcile';
@@ -49,10 +52,11 @@ import { openMailDelivery, openMailSending } from './mail-composition';
 import { eventReconcileRule, messageReconcileRule, type DeliveryDeps } from './mail/service';
 import { postgresBackendOf, publicGatewayOf } from './postgres-composition';
 import { openTemporal, type Temporal } from './temporal/connection';
-import { scheduleIds, workflowIds } from './temporal/ids';
+import { workflowIds } from './temporal/ids';
 import { startOptions } from './temporal/options';
 import { searchAttributes } from './temporal/search-attributes';
-import type { ScheduleDefinition } from './temporal/schedules';
+
+export { schedules } from './schedules';
 
 /** What every process has. */
 export interface CoreDeps {
@@ -107,6 +111,7 @@ export function openApi(core: CoreDeps): AppDeps {
     eventSources: chooseEventSources(config),
     dnsLookup: answerOf,
     dnsBackend: dnsBackendOf(core),
+    ...gatewayOf(config),
     startSync: startSyncOf(temporal),
     ...openMailSending(core, temporal),
     dispatcher: createDispatcher({ database: db, temporal, log, metrics: core.metrics }),
@@ -143,6 +148,8 @@ export interface WorkerDeps extends CoreDeps, Pick<DeliveryDeps, 'signingKey' | 
   readonly dnsResolver: DnsResolver;
   readonly mailTransports: MailTransports;
   readonly dnsBackend: DnsBackend;
+  readonly certificateIssuer: CertificateIssuer;
+  readonly certificateIssuerName: CertificateIssuer['name'];
   readonly startSync: StartSync;
   readonly webhookCaller: WebhookCaller;
   readonly productDeletions: readonly ProductDeletion[];
@@ -163,13 +170,15 @@ export function openWorker(core: CoreDeps): WorkerDeps {
     dnsResolver: resolverOf(config),
     mailTransports: mailTransportsOf(core),
     dnsBackend: dnsBackendOf(core),
+    certificateIssuer: certificateIssuerOf(core),
+    certificateIssuerName: config.GATEWAY_CERT_ISSUER,
     startSync: startSyncOf(temporal),
     webhookCaller: new CheckedWebhookCaller({ allowPrivate: config.MAIL_WEBHOOK_ALLOW_PRIVATE }),
     ...openMailDelivery(core),
     cancelRun: createCancelRun(temporal),
     alerts,
     attendOverdueServices: (beat) => attendOverdue({ database: core.db, temporal, alerts, log, beat }, postgresReconcileRule),
-    reconcileRules: [postgresReconcileRule, dnsReconcileRule, domainReconcileRule, serviceReconcileRule, messageReconcileRule, eventReconcileRule],
+    reconcileRules: [postgresReconcileRule, dnsReconcileRule, certificateReconcileRule, domainReconcileRule, serviceReconcileRule, messageReconcileRule, eventReconcileRule],
     postgresBackend: postgresBackendOf(core),
     postgresCustomer: pgCustomer,
     publicGateway: publicGatewayOf(core),
@@ -243,25 +252,6 @@ export function startSyncOf(temporal: Temporal): StartSync {
     }));
   };
 }
-
-/** Work the platform does by itself; made and corrected by every worker that starts. */
-export const schedules: readonly ScheduleDefinition[] = [
-  { id: scheduleIds.reconcile, workflow: 'reconcile', queue: 'system', product: 'system', every: '5 minutes', summary: 'Find accepted work without a run, and missed deadlines', atStart: true },
-  { id: scheduleIds.expireIdentity, workflow: 'expireIdentity', queue: 'system', product: 'identity', every: '1 hour', summary: 'Drop ended sessions, tokens and reservations' },
-  { id: scheduleIds.verifyAudit, workflow: 'verifyAudit', queue: 'system', product: 'identity', every: '1 day', summary: 'Check what the audit chains have gained' },
-  { id: scheduleIds.collectUsage, workflow: 'collectUsage', queue: 'billing', product: 'billing', every: '1 hour', offset: '5 minutes', summary: 'Store the use of the hours that have ended' },
-  { id: scheduleIds.refreshSpend, workflow: 'refreshSpend', queue: 'billing', product: 'billing', every: '5 minutes', summary: 'Bring what mail may use up to date with plans and spend limits' },
-  { id: scheduleIds.mailReputation, workflow: 'evaluateMailReputation', queue: 'mail', product: 'mail', every: '5 minutes', summary: 'Warn or suspend senders whose mail bounces or annoys too much' },
-  { id: scheduleIds.mailRetention, workflow: 'retainMail', queue: 'mail', product: 'mail', every: '1 day', summary: 'Remove mail that is past its time' },
-  { id: scheduleIds.recheckDomains, workflow: 'recheckMailDomains', queue: 'mail', product: 'mail', every: '15 minutes', summary: 'Check verified sender domains again' },
-  { id: scheduleIds.postgresLifecycle, workflow: 'advancePostgresLifecycle', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Overdue work, trials, ended passwords and purges of Postgres services' },
-  { id: scheduleIds.postgresObserve, workflow: 'observePostgres', queue: 'postgres', product: 'postgres', every: '1 minute', summary: 'Ask every Postgres server for its size and state' },
-  { id: scheduleIds.postgresBackups, workflow: 'keepPostgresBackups', queue: 'postgres', product: 'postgres', every: '5 minutes', summary: 'Take the base backups that are due, drop those past their time' },
-  { id: scheduleIds.postgresDrill, workflow: 'drillPostgresBackup', queue: 'postgres', product: 'postgres', every: '1 day', summary: 'Restore one backup in full, to prove that it can be' },
-  { id: scheduleIds.postgresInventory, workflow: 'reviewPostgresInventory', queue: 'postgres', product: 'postgres', every: '1 hour', summary: 'Take instances out of service that no living row speaks of' },
-  { id: scheduleIds.dnsRetention, workflow: 'retainDns', queue: 'dns', product: 'dns', every: '1 day', summary: 'Drop deleted DNS records and change sets after their time' },
-  { id: scheduleIds.dnsDrift, workflow: 'checkDrift', queue: 'dns', product: 'dns', every: '10 minutes', summary: 'Publish zones anew that are answered otherwise than they are here' },
-];
 
 function temporalOf(config: Config, process: string): Temporal {
   return openTemporal({ address: config.TEMPORAL_ADDRESS, namespace: config.TEMPORAL_NAMESPACE, identity: `${process}@${config.HOLDFAST_INSTALLATION}` });

@@ -9,6 +9,7 @@ import { missingMigrations } from './db/migrate';
 import { readHostsFile, registerServers, type ServerEntry } from './postgres/registered-servers';
 import { openCore, openWorker, schedules, startMailOf, type WorkerDeps } from './deps';
 import { followPlatform, startFlattening, startSyncRelay } from './dns/service';
+import { watchCertificates } from './gateway/service';
 import { startMailRelay } from './identity/service';
 import { startIntakeListener } from './mail/intake/listener';
 import { startSimulatedReports } from './mail/intake/simulated';
@@ -44,7 +45,7 @@ async function main(config: Config): Promise<void> {
   });
   const relay = startRelay({ ...deps, database: core.db });
   const mailRelay = startMailRelay({ ...deps, start: startMailOf(deps.temporal) });
-  const zoneLoops = [startSyncRelay(deps), startFlattening(deps)];
+  const zoneLoops = [startSyncRelay(deps), startFlattening(deps), watchCertificates(deps)];
   const webhooks = startWebhookSender(deps);
   const simulated = startSimulatedReports(deps);
   const intake = config.MAIL_INBOUND_ENABLED && config.WORKER_QUEUES.includes('mail') ? await startIntakeListener(deps) : null;

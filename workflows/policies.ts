@@ -98,3 +98,16 @@ export const paging: ActivityOptions = {
 export const attempting: ActivityOptions = {
   startToCloseTimeout: '10m', heartbeatTimeout: '30s', scheduleToCloseTimeout: '1h', retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '60s' }, cancellationType,
 };
+
+/** A step on a certificate's row: short attempts, for ten minutes at most. */
+export const certificateStep: ActivityOptions = {
+  startToCloseTimeout: '5s', scheduleToCloseTimeout: '10m', retry: { initialInterval: '2s', backoffCoefficient: 2, maximumInterval: '5m' }, cancellationType,
+};
+
+/** Asks DNS which authorities a domain allows. */
+export const caaChecking: ActivityOptions = { ...certificateStep, startToCloseTimeout: '10s' };
+
+/** One order at a certificate authority: five minutes an attempt, half an hour in all. */
+export const ordering: ActivityOptions = {
+  startToCloseTimeout: '5m', scheduleToCloseTimeout: '30m', heartbeatTimeout: '30s', retry: { initialInterval: '2s', backoffCoefficient: 2, maximumInterval: '5m' }, cancellationType,
+};

@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, generateKeyPairSync, randomBytes, sign, X509Certificate, type KeyObject } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign, X509Certificate, type KeyObject } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 
 /**
@@ -22,9 +22,14 @@ export function createAuthority(commonName: string, now = new Date()): KeyedCert
   return pemOf({ issuer: subject, subject, publicKey, signer: privateKey, extensions, now, days: 20 * 365 }, privateKey);
 }
 
-/** A server certificate for these names, good for `days` (default 397). PEM. */
+/** A server certificate for these names with a key of its own, good for `days` (default 397). PEM. */
 export function issueLeaf(authority: KeyedCertificate, names: LeafNames, now = new Date(), days = 397): KeyedCertificate {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return signLeaf(authority, names, { privateKey: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, now, days });
+}
+
+/** The same for a key that is there already. */
+export function signLeaf(authority: KeyedCertificate, names: LeafNames, { privateKey, now = new Date(), days }: { privateKey: KeyObject; now?: Date; days: number }): KeyedCertificate {
+  const publicKey = createPublicKey(privateKey);
   const issuer = new X509Certificate(authority.certificate);
   const alternatives = [
     ...names.dnsNames.map((name) => tlv(0x82, Buffer.from(name, 'ascii'))),

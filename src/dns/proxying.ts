@@ -23,3 +23,8 @@ export async function loadProxyZone(db: Db, zoneId: string): Promise<{ domain: s
   const routes = await loadProxyRoutes(db, zoneId);
   return routes.length > 0 ? { ...zone, routes } : null;
 }
+
+/** Every proxied name of a zone, whoever answers for it. */
+export async function loadProxiedNames(db: Db, zone: { id: string; domain: string }): Promise<ProxyRoute[]> {
+  return proxyRoutes(zone.domain, await readRouteRecords(db, zone.id), []);
+}

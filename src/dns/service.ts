@@ -4,7 +4,8 @@
 export { requestDeletion, suspendForPayment, resumeFromPayment } from './zones';
 export { ensureManagedRecords, findHostedZone, removeManagedRecords } from './managed';
 export { findRecordsPointingAt } from './store/managed';
-export { countZones, knownZoneIds } from './store/zones';
+export { countZones, findZone, knownZoneIds, loadZone, type ZoneRow } from './store/zones';
+export { requireVersion, requireWritable, requireZone } from './faults';
 export { ensureChecked } from './checks';
 export { endSync, ensurePublished, ensureSynced } from './sync';
 export { listDrifted } from './drift';
@@ -15,6 +16,6 @@ export type { DnsDeps } from './deps';
 export { notifyServers, readServers } from './store/sync';
 export { startFlattening } from './flattening';
 export { ensureChallenge, removeChallenge } from './challenges';
-export { loadProxyRoutes, loadProxyZone } from './proxying';
+export { loadProxiedNames, loadProxyRoutes, loadProxyZone } from './proxying';
 export { listProxyVersions } from './store/routes';
 export type { ProxyOrigin, ProxyRoute } from './rules/proxy-routes';

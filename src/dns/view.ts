@@ -29,7 +29,7 @@ export function viewZone(zone: ZoneRow, { platform, recordLimit, report, days }:
     version: zone.version, serial: zone.serial,
     publication: { publishedVersion, published, publishedAt: published && zone.served ? iso(zone.ackedAt) : null },
     sync: { status: zone.syncBlocked ? 'blocked' : error ? 'failed' : published ? 'synced' : 'pending', lastSyncedAt: iso(zone.lastSyncedAt), lastError: error },
-    dnssec: { status: 'off', ds: [] }, gatewayMode: 'monitor',
+    dnssec: { status: 'off', ds: [] }, gatewayMode: zone.gatewayMode,
     recordCount: zone.recordCount, proxiedCount: zone.proxiedCount, recordLimit,
     createdAt: zone.createdAt.toISOString(), updatedAt: zone.updatedAt.toISOString(), activatedAt: iso(zone.activatedAt), expiresAt: iso(expiryOf(zone, days)),
     deletedAt: iso(zone.deletedAt), purgeAt: iso(zone.purgeAt),

@@ -142,6 +142,8 @@ export interface CertificateOrder {
 
 export interface CertificateIssuer {
   readonly name: 'self_signed' | 'acme';
+  /** Names by which CAA records allow it; none: it does not look at CAA. */
+  caaIdentities(): Promise<readonly string[]>;
   /** Errors: `certificate_rejected` is final; all else is tried again. */
   issue(order: CertificateOrder, signal: AbortSignal): Promise<{ chainPem: string }>;
 }
@@ -149,4 +151,34 @@ export interface CertificateIssuer {
 export interface GeoLookup {
   readonly available: { readonly country: boolean; readonly asn: boolean };
   lookup(ip: string): { country: string | null; asn: number | null };
+}
+
+/** A request as somebody describes it, to be judged without being sent. */
+export interface DescribedRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: readonly { readonly name: string; readonly value: string }[];
+  readonly body: string | null;
+  readonly ip: string;
+  readonly country: string | null;
+  readonly asn: number | null;
+}
+
+export interface Evaluation {
+  readonly outcome: Decision['outcome'];
+  readonly wouldHave: Decision['wouldHave'];
+  readonly steps: Decision['steps'];
+  readonly rules: readonly RuleMatch[];
+  readonly anomalyScore: number | null;
+  readonly durationMicros: number;
+}
+
+/** Rule sets as the API knows them, and the pipeline run apart from any traffic: no counters, nothing kept. */
+export interface PolicyEvaluator {
+  /** Versions of what the operator has loaded, e.g. `crs-3.3.4`; null: not loaded. */
+  ruleSets(): Promise<{ readonly crs: string | null; readonly base: string | null }>;
+  describe(ruleSet: 'crs' | 'base'): Promise<readonly RuleDescription[]>;
+  /** Errors: `deadline_exceeded` after 1 s. */
+  evaluate(zoneId: string, policy: Policy, request: DescribedRequest): Promise<Evaluation>;
+  close(): Promise<void>;
 }

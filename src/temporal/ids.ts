@@ -15,6 +15,7 @@ export const workflowIds = {
   deliverMessage: (messageId: string) => `mail-deliver/${messageId}`,
   deliverBatch: (firstMessageId: string) => `mail-batch/${firstMessageId}`,
   purgeZone: (zoneId: string) => `dns-purge/${zoneId}`,
+  ensureCertificate: (certificateId: string) => `gateway-cert/${certificateId}`,
 } as const;
 
 /** Schedule ids have no slash. */
@@ -34,4 +35,7 @@ export const scheduleIds = {
   postgresInventory: 'postgres-inventory',
   dnsRetention: 'dns-retention',
   dnsDrift: 'dns-drift',
+  gatewayCertSweep: 'gateway-cert-sweep',
+  gatewayMaintain: 'gateway-maintain',
+  gatewayUsage: 'gateway-usage',
 } as const;

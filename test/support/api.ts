@@ -42,6 +42,7 @@ export function withApi(env: Record<string, string> | ((databaseUrl: string) => 
     if (!made) return;
     await made.served.stop();
     await made.deps.dispatcher.drain();
+    await made.deps.policyEvaluator.close();
     await made.deps.temporal.close();
     await made.deps.listener.close();
     await made.deps.db.close();

@@ -26,6 +26,7 @@ export type ZoneRow = {
   appliedVersion: number; versionAt: Date; syncBlocked: boolean; syncForced: boolean;
   /** Addresses of the apex CNAME's target; null without such a record, and while none are known. */
   flattened: { ipv4: string[]; ipv6: string[]; ttl: number } | null;
+  gatewayMode: 'off' | 'monitor' | 'block';
 };
 
 export const zoneColumns = `z.id, z.org_id as "orgId", z.project_id as "projectId", z.domain, z.unicode_domain as "unicodeDomain", z.registrable, z.mode, z.status,
@@ -40,6 +41,7 @@ export const zoneColumns = `z.id, z.org_id as "orgId", z.project_id as "projectI
   z.deleted_at as "deletedAt", z.purge_at as "purgeAt", z.created_at as "createdAt", z.updated_at as "updatedAt",
   n.token, n.verify_token as "verifyToken", n.proven_nameservers as "provenNameservers", p.version as "ackedVersion", p.at as "ackedAt",
   z.applied_version as "appliedVersion", z.version_at as "versionAt", z.sync_blocked as "syncBlocked", z.sync_forced as "syncForced",
+  coalesce((select g.mode from gateway_policy g where g.zone_id = z.id), 'monitor') as "gatewayMode",
   (select json_build_object('ipv4', f.ipv4, 'ipv6', f.ipv6, 'ttl', f.ttl) from dns_record c join dns_flattened f on f.zone_id = c.zone_id and f.target = c.value
     where c.zone_id = z.id and c.name = '@' and c.type = 'CNAME' and c.deleted_at is null and f.ipv4 || f.ipv6 <> '{}') as flattened`;
 

@@ -1,21 +1,21 @@
 import { z } from 'zod';
 import { text } from '../../core/fields';
 import { countryCodes } from '../rules/countries';
-import { asGiven, parseNetwork } from '../rules/networks';
+import { parseNetwork } from '../rules/networks';
 
 /** Conditions of rules (contract gateway.md §4.1). What a leaf compares, and with what. */
-const fieldsOf = {
+export const fieldsOf = {
   ip: ['ip'],
   string: ['country', 'host', 'path', 'rawPath', 'query', 'method', 'scheme', 'userAgent', 'referer', 'contentType', 'httpVersion', 'tlsVersion', 'header', 'cookie', 'arg'],
   number: ['asn', 'contentLength', 'bodySize'],
   boolean: ['isVerifiedBot'],
 } as const;
-const matchFields = [...fieldsOf.ip, ...fieldsOf.string, ...fieldsOf.number, ...fieldsOf.boolean] as const;
+export const matchFields = [...fieldsOf.ip, ...fieldsOf.string, ...fieldsOf.number, ...fieldsOf.boolean] as const;
 export type MatchKind = keyof typeof fieldsOf;
 export type MatchField = (typeof matchFields)[number];
 const keyed: readonly MatchField[] = ['header', 'cookie', 'arg'];
 
-const opsOf = {
+export const opsOf = {
   ip: ['eq', 'ne', 'in', 'not_in'],
   string: ['eq', 'ne', 'in', 'not_in', 'contains', 'starts_with', 'ends_with', 'matches', 'wildcard', 'exists'],
   number: ['eq', 'ne', 'in', 'not_in', 'gt', 'lt'],
@@ -26,7 +26,7 @@ export type MatchOp = (typeof opsOf)[MatchKind][number];
 export type MatchLeaf = {
   field: MatchField; op: MatchOp;
   /** A list for `in` and `not_in`; true for `exists`. */
-  value: string | number | boolean | readonly string[] | readonly number[];
+  value: string | number | boolean | string[] | number[];
   /** Of header (lower case), cookie and arg. */
   key?: string;
   /** Absent: false. */
@@ -139,8 +139,7 @@ function one(field: MatchField, op: MatchOp, raw: string | number | boolean): Ch
 }
 
 function networkOf(raw: string): Checked<string> {
-  const network = parseNetwork(raw);
-  return network ? { value: asGiven(network) } : { fault: 'must be an IP address or a CIDR network' };
+  return parseNetwork(raw) ? { value: raw } : { fault: 'must be an IP address or a CIDR network' };
 }
 
 /** Requests carry hosts in lower case, methods and countries in upper case: what is compared whole is kept so. */

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { text } from '../../core/fields';
 import { countryCodes } from '../rules/countries';
 import { repeatedIds, withIds } from '../rules/entry-ids';
-import { parseNetwork, withPrefix } from '../rules/networks';
+import { parseNetwork } from '../rules/networks';
 import { matchSchema } from './match';
 
-/** The policy of a zone (contract gateway.md §1.1, limits §4.1). Parsing gives the canonical form; parsing that again changes nothing. */
+/** The policy of a zone (contract gateway.md §1.1, limits §4.1). Parsing fills in defaults; what is kept was canonical before (rules/canonical.ts). */
 export const modes = ['off', 'monitor', 'block'] as const;
 export const ruleSets = ['crs', 'base'] as const;
 const whole = (min: number, max: number) => z.number().int(`must be a whole number`).min(min, `must be ${min} to ${max}`).max(max, `must be ${min} to ${max}`);
@@ -74,11 +74,8 @@ const rateLimit = z.strictObject({
   action: z.enum(['block', 'challenge', 'log']).default('block'), durationSeconds: whole(0, 86_400).default(300),
 }).meta({ id: 'GatewayRateLimit' });
 
-const network = text.pipe(z.string().refine((given) => parseNetwork(given) !== null, 'must be an IP address or a CIDR network')).transform((given) => {
-  const parsed = parseNetwork(given);
-  return parsed ? withPrefix(parsed) : given;
-});
-const ipList = z.array(network).transform(unique).default([]);
+const network = text.pipe(z.string().refine((given) => parseNetwork(given) !== null, 'must be an IP address or a CIDR network'));
+const ipList = z.array(network).default([]);
 const ipLists = z.strictObject({ allow: ipList, deny: ipList });
 
 const country = z.string().toUpperCase().refine((code) => countryCodes.has(code), 'must be a country of ISO 3166-1 alpha-2');
