@@ -44,6 +44,8 @@ const domainRun = { domainId: 'dom_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: pos
 const mailServiceRun = { mailServiceId: 'mls_01kahq3v7ye5fr2m8d4xw0zt6c', operationId: postgresRun.operationId };
 const messageRun = { messageId: 'msg_01kahq3v7ye5fr2m8d4xw0zt6c' };
 const batchRun = { messageIds: ['msg_01kahq3v7ye5fr2m8d4xw0zt6d', 'msg_01kahq3v7ye5fr2m8d4xw0zt6e'] };
+const certificateRun = { certificateId: 'crt_01kahq3v7ye5fr2m8d4xw0zt6c', generation: 1, operationId: postgresRun.operationId };
+const certificate = { loadCertificateOrder: async () => ({ served: true }), markIssuing: done, checkCaa: done, obtainCertificate: done, markValid: done, removeChallenge: done, markFailed: done, markRetired: done, reportFailedUndo: done };
 /** Answers with each value in turn, then the last again. */
 const inTurn = (...values: unknown[]) => async () => (values.length > 1 ? values.shift() : values[0]);
 
@@ -106,6 +108,13 @@ export const recordings: readonly Recording[] = [
   { workflow: 'deliverBatch', variant: 'all-handed-on', input: batchRun, activities: { attemptMessages: refused } },
   { workflow: 'collectUsage', variant: 'stored', activities: { collectMailUsage: async () => ({ stored: 2 }) } },
   { workflow: 'refreshSpend', variant: 'refreshed', activities: { refreshCeilings: async () => ({ limited: 1 }) } },
+  { workflow: 'ensureCertificate', variant: 'valid', input: certificateRun, activities: certificate },
+  { workflow: 'ensureCertificate', variant: 'not-served', input: certificateRun, activities: { ...certificate, loadCertificateOrder: async () => ({ served: false }) } },
+  { workflow: 'ensureCertificate', variant: 'refused', input: certificateRun, activities: { ...certificate, obtainCertificate: refused } },
+  { workflow: 'ensureCertificate', variant: 'superseded', input: certificateRun, activities: { ...certificate, markIssuing: superseded } },
+  { workflow: 'sweepCertificates', variant: 'one-ordered', activities: { listDueCertificates: async () => ({ expired: 0, opened: 1, retired: 1 }) } },
+  { workflow: 'maintainGateway', variant: 'dropped', activities: { maintainGatewayTables: async () => ({ dropped: 2, pruned: 5 }) } },
+  { workflow: 'reportGatewayUsage', variant: 'two-hours', activities: { reportGatewayRequests: async () => ({ hours: 2 }) } },
 ];
 
 export const fileOf = ({ workflow, variant }: Pick<Recording, 'workflow' | 'variant'>) => `${workflow}.${variant}.bin`;

@@ -7,7 +7,6 @@ import { maskedMatch } from './mask';
 import { judge } from './pipeline';
 import { createRuleEngine } from './seclang/engine';
 import { loadSets } from './seclang/sets';
-import { maskVerdict } from './seclang/verdict';
 
 /** The thread behind createPolicyEvaluator: loads the rule sets once, then judges what it is asked. Nothing is counted or kept. */
 const given: unknown = workerData;
@@ -27,7 +26,7 @@ async function evaluate({ zoneId, policy, request }: EvaluatorTask): Promise<Eva
   const { decision } = await judge({ engine, limits: null, clearance: null, now: () => Date.now() }, compiled, facts, { explain: true });
   const durationMicros = Math.round((performance.now() - begun) * 1_000);
   const { outcome, wouldHave, steps, managed } = decision;
-  return { outcome, wouldHave, steps, rules: managed ? maskVerdict(managed, (variable, matched) => maskedMatch({ variable, matched })).matches : [], anomalyScore: managed?.score ?? null, durationMicros };
+  return { outcome, wouldHave, steps, rules: managed ? managed.matches.map((match) => ({ ...match, matched: maskedMatch(match) })) : [], anomalyScore: managed?.score ?? null, durationMicros };
 }
 
 function say(message: FromThread): void {

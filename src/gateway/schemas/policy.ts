@@ -37,7 +37,7 @@ const exclusion = z.strictObject({
   id: entryId, ruleId: ruleId.nullable().default(null), tag: text.pipe(z.string().min(1, 'must not be empty').max(128, 'must be at most 128 characters')).nullable().default(null), target,
   pathPrefix: text.pipe(z.string().startsWith('/', 'must begin with "/"').max(1_024, 'must be at most 1,024 characters')).nullable().default(null),
   note: exclusionNote.default(null), expiresAt: exclusionEnd.default(null),
-}).refine((entry) => (entry.ruleId === null) !== (entry.tag === null), { path: ['ruleId'], message: 'give exactly one of ruleId and tag' }).meta({ id: 'GatewayExclusion' });
+}).refine((entry) => (entry.ruleId === null) !== (entry.tag === null), { path: ['ruleId'], message: 'give exactly one of ruleId and tag' });
 
 const level = whole(1, 4);
 const threshold = whole(1, 1_000);
@@ -61,7 +61,7 @@ const customRule = z.strictObject({
   if (action !== 'block' && status !== undefined && status !== null) context.addIssue({ code: 'custom', path: ['status'], message: 'belongs to the action block only' });
   if (action === 'skip' && skip.length === 0) context.addIssue({ code: 'custom', path: ['skip'], message: 'must name what is skipped: rateLimits, bots, managed' });
   if (action !== 'skip' && skip.length > 0) context.addIssue({ code: 'custom', path: ['skip'], message: 'belongs to the action skip only' });
-}).transform(({ skip, ...rule }) => ({ ...rule, status: rule.action === 'block' ? rule.status ?? 403 : null, skip })).meta({ id: 'GatewayCustomRule' });
+}).transform(({ skip, ...rule }) => ({ ...rule, status: rule.action === 'block' ? rule.status ?? 403 : null, skip }));
 
 const limitKey = text.pipe(z.string().regex(/^(?:ip|ip_prefix|host|path|country|asn|header:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}|cookie:[^\s;=,]{1,128})$/,
   'must be ip, ip_prefix, host, path, country, asn, header:<name> or cookie:<name>')).transform((key) => (key.startsWith('header:') ? key.toLowerCase() : key));
@@ -72,7 +72,7 @@ const rateLimit = z.strictObject({
     .meta({ description: 'Only requests that the origin answered so are counted; null: all.' }),
   requests: whole(1, 1_000_000).default(20), periodSeconds: whole(1, 86_400).default(60),
   action: z.enum(['block', 'challenge', 'log']).default('block'), durationSeconds: whole(0, 86_400).default(300),
-}).meta({ id: 'GatewayRateLimit' });
+});
 
 const network = text.pipe(z.string().refine((given) => parseNetwork(given) !== null, 'must be an IP address or a CIDR network'));
 const ipList = z.array(network).default([]);
@@ -96,7 +96,8 @@ const tail = {
   challenge: challenge.prefault({}), transport: transport.prefault({}),
 };
 const ignored = z.unknown().optional().meta({ description: 'Accepted as it was read, and ignored.' });
-const read = { id: ignored, zoneId: ignored, version: ignored, updatedBy: ignored, createdAt: ignored, updatedAt: ignored };
+const ignoredTime = ignored.meta({ format: 'date-time' });
+const read = { id: ignored, zoneId: ignored, version: ignored, updatedBy: ignored, createdAt: ignoredTime, updatedAt: ignoredTime };
 
 /** The body of PUT: the bare policy, whole. Only `mode` is required; what is missing takes its default. `ruleSet` absent: the operator's. */
 export const policyBody = z.strictObject({ ...read, ...head, managedRules: managedBody.prefault({}), ...tail })
