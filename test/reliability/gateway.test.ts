@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { Agent, createServer, get, type Server } from 'node:http';
+import { Agent, createServer, get, type ClientRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,7 +49,8 @@ async function stop({ child }: GatewayProcess): Promise<void> {
 
 function ask(port: number, agent?: Agent): Promise<number> {
   return new Promise((done) => {
-    get({ port, host: '127.0.0.1', path: '/', headers: { host: 'steady.test' }, ...(agent && { agent }) }, (response) => response.resume().on('end', () => done(response.statusCode ?? 0)).on('error', () => done(0))).on('error', () => done(0));
+    get({ port, host: '127.0.0.1', path: '/', headers: { host: 'steady.test' }, ...(agent && { agent }) }, (response) => response.resume().on('end', () => done(response.statusCode ?? 0)).on('error', () => done(0)))
+      .on('error', () => done(0)).setTimeout(10_000, function (this: ClientRequest) { this.destroy(); });
   });
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { masterKey } from './postgres-api';
 
-const root = join(__dirname, '../..');
+const root = process.cwd();
 export type GatewayProcess = { child: ChildProcess; httpPort: number; adminPort: number };
 
 /** Starts the edge process with its gateway role; resolves when it serves. `env` as in README's table. */

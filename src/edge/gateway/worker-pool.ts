@@ -48,6 +48,8 @@ export class WorkerPool {
   }
 
   private add(index: number): Promise<Addresses> {
+    // Workers accept by themselves: a connection that this process has handed to one that dies would hang for ever.
+    cluster.schedulingPolicy = cluster.SCHED_NONE;
     // Set with every fork: a name server in the same process forks too.
     cluster.setupPrimary({ serialization: 'advanced', args: ['gateway', String(index)] });
     const worker = cluster.fork();

@@ -55,7 +55,7 @@ test('two zones that point at each other: 508 at the first return', async () => 
   let hops = 0;
   const relay = (host: string) => world.origin((request, response) => {
     hops += 1;
-    void world.raw(`GET / HTTP/1.1\r\nHost: ${host}\r\nCDN-Loop: ${request.headers['cdn-loop']}\r\nConnection: close\r\n\r\n`).then(({ status }) => response.writeHead(status).end());
+    void world.raw(`GET / HTTP/1.1\r\nHost: ${host}\r\nCDN-Loop: ${String(request.headers['cdn-loop'])}\r\nConnection: close\r\n\r\n`).then(({ status }) => response.writeHead(status).end());
   });
   const [a, b] = [await relay('b.test'), await relay('a.test')];
   await world.zone('a.test', [{ name: '@', value: '127.0.0.1', port: a.port }]);
