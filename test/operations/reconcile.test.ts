@@ -1,10 +1,12 @@
 import { newId } from '../../src/core/ids';
 import { execute, rows } from '../../src/db/client';
 import type { Alert } from '../../src/operations/alerts';
-import { reconcile, type OverdueWork, type ReconcileRule } from '../../src/operations/reconcile';
+import { attendOverdue, reconcile, type OverdueWork, type ReconcileRule } from '../../src/operations/reconcile';
 import { openOperation, settleOperation, startStep } from '../../src/operations/store';
+import { postgresReconcileRule } from '../../src/postgres/reconcile';
 import { acceptOperation, silent, temporalOf } from '../support/accepted-work';
 import { withDatabase } from '../support/database';
+import { createPostgresWorld, type PostgresWorld } from '../support/postgres-world';
 import { withTemporal } from '../support/temporal';
 
 const db = withDatabase();
@@ -95,4 +97,29 @@ test('one start that is refused does not keep the others from theirs', async () 
   for (const { id } of [refused, good]) await age(id, 3);
   expect(await runReconcile()).toMatchObject({ restarted: 1 });
   expect(await statusOf(good.workflowId)).toBe('RUNNING');
+});
+
+const intents: readonly [string, (world: PostgresWorld) => Promise<string>][] = [
+  ['provisioning', async (world) => (await world.create()).serviceId],
+  ['updating', async (world) => (await world.change(await world.available(), 'rotate')).serviceId],
+  ['provisioning again', async (world) => (await world.undelete(await world.deleted())).serviceId],
+  ['deleting', async (world) => (await world.remove(await world.available())).serviceId],
+];
+
+test.each(intents)('a Postgres service that is %s past its deadline without a run is raised once and has one again', async (_, begin) => {
+  const serviceId = await begin(await createPostgresWorld(db.database));
+  await execute(db.database.prisma, `update postgres_service set deadline_at = now() - interval '1 second' where id = $1`, serviceId);
+  const alerts: Alert[] = [];
+  const temporal = temporalOf(server);
+  const attend = () => attendOverdue({ database: db.database, temporal, log: silent, alerts: { raise: (_tx, alert) => void alerts.push(alert) } }, postgresReconcileRule);
+  try {
+    expect((await attend()).restarted).toBeGreaterThanOrEqual(1);
+    const [operation] = await rows<{ workflowId: string }>(db.database.prisma, `select workflow_id as "workflowId" from operation where resource_id = $1 and state = 'pending'`, serviceId);
+    expect(await statusOf(operation?.workflowId ?? null)).toBe('RUNNING');
+    expect(await attend()).toEqual({ restarted: 0, overdue: 0 });
+    expect(alerts).toEqual([expect.objectContaining({ action: 'overdueWork', by: 'postgres-service', target: { type: 'postgresService', id: serviceId } })]);
+  } finally {
+    await temporal.close();
+    await execute(db.database.prisma, 'update postgres_service set deadline_at = now() + interval \'1 hour\' where deadline_at is not null');
+  }
 });
