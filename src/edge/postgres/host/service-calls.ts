@@ -113,10 +113,10 @@ export class ServiceCalls {
     return this.inTurn(r, async () => {
       const instance = this.set.ofService(r.serviceId);
       this.parts.leases.forget(r.serviceId);
+      if (instance && r.retain && instance.record.systemId !== null) await this.set.retain(instance, r.serviceId);
+      else if (instance) await this.set.discard(instance);
+      // Only now: until it stopped, its server wrote to the archive.
       if (!r.retain) await this.dropKept(r.serviceId);
-      if (!instance) return null;
-      if (r.retain && instance.record.systemId !== null) await this.set.retain(instance, r.serviceId);
-      else await this.set.discard(instance);
       return null;
     });
   }
