@@ -34,7 +34,7 @@ async function main(): Promise<void> {
   const gateway = await startGateway({ site, routes });
   const service = await makeService(backend, routes, 'launch');
   const port = await speakTls(site, (await backend.inventory())[0]?.instanceRef ?? '');
-  const bouncer = await startPgbouncer(site, service, port);
+  const bouncer = await startPgbouncer(service, port);
   const [plain, direct, ours] = [
     { name: 'direct, no TLS', host: '127.0.0.1', port, sslmode: 'disable' }, { name: 'direct, TLS', host: 'localhost', port, sslmode: 'verify-full' },
     { name: 'gateway, TLS', host: 'localhost', port: gateway.port, sslmode: 'verify-full' },
@@ -105,7 +105,7 @@ async function speakTls(site: HostSite, instanceRef: string): Promise<number> {
 }
 
 /** PgBouncer in front of the same port, as it would stand there instead of the gateway; `way` null: it is not installed. */
-async function startPgbouncer(site: HostSite, { login, password }: TestService, port: number): Promise<{ way: Way | null; stop(): Promise<void> }> {
+async function startPgbouncer({ login, password }: TestService, port: number): Promise<{ way: Way | null; stop(): Promise<void> }> {
   const home = await mkdtemp('/tmp/hf-bouncer-');
   const listen = await anyFreePort();
   const leaf = issueLeaf(authority, { dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] });

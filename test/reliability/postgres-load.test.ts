@@ -176,7 +176,7 @@ function absent(error: unknown): null {
 
 test('sleeping services woken all at once are all served', async () => {
   const count = rounds(4, 50);
-  const services = [];
+  const services: Awaited<ReturnType<typeof usable>>[] = [];
   for (let made = 0; made < count; made++) services.push(await usable(await product.newTenant()));
   const asleep = await Promise.all(services.map(async ({ serviceId }) => (await postmasters(serviceId))[0] ?? 0));
   for (const pid of asleep) process.kill(pid, 'SIGINT');
