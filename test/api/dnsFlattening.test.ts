@@ -1,6 +1,7 @@
 import { TableResolver } from '../../src/adapters/dns-resolver/table';
 import { createListener } from '../../src/db/listen';
 import { startFlattening } from '../../src/dns/service';
+import { nextTargetDueInMs } from '../../src/dns/store/flattened';
 import { silent } from '../support/accepted-work';
 import { withDnsWorld } from '../support/dns-world';
 import { until } from '../support/until';
@@ -30,6 +31,10 @@ beforeAll(() => {
 });
 afterAll(async () => {
   for (const stop of stops) await stop();
+});
+
+test('without a target there is nothing to wait for, so the loop rests', async () => {
+  expect(await nextTargetDueInMs(world.api.deps.db.prisma)).toBeNull();
 });
 
 test('an apex CNAME is answered with the addresses of its target, with the smaller ttl, from the write on', async () => {

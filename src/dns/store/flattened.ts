@@ -16,11 +16,11 @@ export async function claimDueTargets(db: Db, limit: number, leaseSeconds: numbe
     where f.zone_id = due.zone_id and f.target = due.target returning f.zone_id as "zoneId", f.target, f.next_refresh_at::text as lease`, limit, leaseSeconds);
 }
 
-/** Milliseconds until the next one is due; null without any. */
+/** Milliseconds until the next one is due; null without any, which `greatest` would hide: it passes over nulls. */
 export async function nextTargetDueInMs(db: Db): Promise<number | null> {
-  const [row] = await rows<{ ms: number | null }>(db, `select greatest(0, extract(epoch from min(d.next_refresh_at) - clock_timestamp()) * 1000)::float8 as ms
+  const [row] = await rows<{ ms: number | null }>(db, `select (extract(epoch from min(d.next_refresh_at) - clock_timestamp()) * 1000)::float8 as ms
     from dns_flattened d join dns_zone z on z.id = d.zone_id where z.deleted_at is null and z.mode = 'full_hosting'`);
-  return row?.ms ?? null;
+  return row?.ms == null ? null : Math.max(0, row.ms);
 }
 
 /** What is known of a target, locked; `stale`: nobody could tell for 24 hours, or ever. Null: the row is gone. */
