@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   const publish = serially(async () => {
     const processes = system.processes();
     await recordProcesses(processFile, processes);
-    if (ready) await writeDevFile(devFile, describe(addresses, { temporalIsOurs: !config.TEMPORAL_ADDRESS, demo, processes }));
+    if (ready) await writeDevFile(devFile, describe(addresses, { temporalIsOurs: !config.TEMPORAL_ADDRESS, demo, processes, authorityFile: system.authorityFile }));
   });
   const system = new System({
     config, given, installation, addresses, login, root: resolve('.'), say, log: createLog('supervisor', 'warn'), changed: () => void publish(),
@@ -73,7 +73,7 @@ async function prepareDemo({ addresses, installation, demo, say }: { addresses: 
 }
 
 function announce(addresses: Addresses, temporalIsOurs: boolean, demo: Demo, system: System): void {
-  const facts = describe(addresses, { temporalIsOurs, demo, processes: system.processes() });
+  const facts = describe(addresses, { temporalIsOurs, demo, processes: system.processes(), authorityFile: system.authorityFile });
   say(welcome(facts, (performance.now() / 1000).toFixed(1)));
 }
 

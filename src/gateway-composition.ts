@@ -1,9 +1,10 @@
 import { availableParallelism } from 'node:os';
-import { Gauge, type Registry } from 'prom-client';
+import { Gauge } from 'prom-client';
 import { openGeoLookup } from './adapters/geo-lookup/choice';
 import type { Config } from './config';
 import { parseAddress } from './core/listen';
 import type { Log } from './core/log';
+import type { Metrics } from './core/metrics';
 import type { CoreDeps } from './deps';
 import type { DnsResolver } from './dns/ports';
 import { mayBeOrigin, platformOf } from './dns/rules/platform';
@@ -17,9 +18,9 @@ import { createRetentionOf } from './gateway/retention';
 import { policySchema } from './gateway/schemas';
 
 /** The part of deps.ts that makes a process of the security gateway. Errors: a file of the operator cannot be read. */
-export function gatewayParts({ config, db, log, metrics: { registry } }: CoreDeps, resolver: DnsResolver): OpenParts {
+export function gatewayParts({ config, db, log, metrics: { registry, operatorAlerts } }: CoreDeps, resolver: DnsResolver): OpenParts {
   return async ({ instanceId, index, workers, send }) => {
-    const [geo, { engine, close }] = await Promise.all([openGeoLookup(config, log), openEngine(config, log, registry)]);
+    const [geo, { engine, close }] = await Promise.all([openGeoLookup(config, log), openEngine(config, log, { registry, operatorAlerts })]);
     const { makeJudge, sink, describe, ...traffic } = await openTraffic({
       engine, geo, verifiedBotsFile: config.GATEWAY_VERIFIED_BOTS_FILE, masterKeys: config.HOLDFAST_MASTER_KEY, db, retentionOf: createRetentionOf(db), instanceId, spoolDir: config.GATEWAY_SPOOL_DIR, place: index, workers, send, registry, log,
     });
@@ -40,10 +41,13 @@ export function gatewayParts({ config, db, log, metrics: { registry } }: CoreDep
 }
 
 /** The rule sets the operator has, judged here and, what takes long, in threads. A set that is refused is an alert; its zones use the other. */
-async function openEngine({ CRS_DIR, GATEWAY_RULES_DIR, GATEWAY_ENGINE_THREADS }: Config, log: Log, registry: Registry): Promise<StartedRuleEngine> {
+async function openEngine({ CRS_DIR, GATEWAY_RULES_DIR, GATEWAY_ENGINE_THREADS }: Config, log: Log, { registry, operatorAlerts }: Pick<Metrics, 'registry' | 'operatorAlerts'>): Promise<StartedRuleEngine> {
   const started = startRuleEngine({ crsDir: CRS_DIR ?? null, rulesDir: GATEWAY_RULES_DIR, threads: GATEWAY_ENGINE_THREADS || availableParallelism() });
   const { refused, sets } = started.report;
-  for (const { ruleSet, reason, skipped } of refused) log.error({ ruleSet, reason, skipped }, 'a rule set cannot be used');
+  for (const { ruleSet, reason, skipped } of refused) {
+    log.error({ ruleSet, reason, skipped }, 'a rule set cannot be used');
+    operatorAlerts.inc({ action: 'refusedRuleSet' });
+  }
   const rules = new Gauge({ registers: [registry], name: 'gateway_rules', help: 'Rules of a loaded set: running, skipped because this engine cannot run them, with expressions that see a prefix only', labelNames: ['set', 'state'] });
   for (const { version, rules: count, skipped, unguarded } of sets) {
     for (const [state, value] of [['running', count], ['skipped', skipped.length], ['prefix', unguarded.length]] as const) rules.set({ set: version, state }, value);

@@ -9,8 +9,8 @@ export interface DevFile {
   readonly dns: { readonly host: string; readonly port: number } | null;
   /** The development registry: its first server for `test`. */
   readonly registry: { readonly host: string; readonly port: number } | null;
-  /** Where visitors of proxied names are led. */
-  readonly gateway: { readonly httpUrl: string; readonly httpsUrl: string };
+  /** Where visitors of proxied names are led; `caFile`: the authority their certificates are verified with. */
+  readonly gateway: { readonly httpUrl: string; readonly httpsUrl: string; readonly caFile: string };
   readonly postgres: { readonly host: string; readonly port: number };
   /** Where bounces and complaints arrive. */
   readonly smtp: { readonly host: string; readonly port: number } | null;
@@ -33,7 +33,7 @@ export interface Demo {
   readonly dnsApiKey: string | null;
 }
 
-export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean; demo: Demo; processes: DevFile['processes'] }): DevFile {
+export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean; demo: Demo; processes: DevFile['processes']; authorityFile: string }): DevFile {
   const apiUrl = `http://${formatAddress({ ...addresses.api, host: reachable(addresses.api.host) })}`;
   const postgres = addresses.postgresGateway[0];
   const { http, https } = addresses.gateway;
@@ -44,7 +44,7 @@ export function describe(addresses: Addresses, facts: { temporalIsOurs: boolean;
     temporalUiUrl: facts.temporalIsOurs ? `http://127.0.0.1:${addresses.temporal.uiPort}` : null,
     dns: dns ? { host: reachable(dns.host), port: dns.port } : null,
     registry: addresses.registry && { host: addresses.registry.hosts[1] ?? '', port: addresses.registry.port },
-    gateway: { httpUrl: `http://${formatAddress({ ...http, host: reachable(http.host) })}`, httpsUrl: `https://${formatAddress({ ...https, host: reachable(https.host) })}` },
+    gateway: { httpUrl: `http://${formatAddress({ ...http, host: reachable(http.host) })}`, httpsUrl: `https://${formatAddress({ ...https, host: reachable(https.host) })}`, caFile: facts.authorityFile },
     postgres: { host: reachable(postgres?.host ?? ''), port: postgres?.port ?? 0 },
     smtp: addresses.smtp ? { host: reachable(addresses.smtp.host), port: addresses.smtp.port } : null,
     captureUrl: `${apiUrl}/captured`,

@@ -5,6 +5,7 @@ import pg from 'pg';
 import type { SupervisorConfig } from '../config';
 import type { Log } from '../core/log';
 import { migrate } from '../db/migrate';
+import { authorityFile } from '../edge/postgres/directories';
 import { bootstrapTemporal } from '../temporal/bootstrap';
 import { openTemporal } from '../temporal/connection';
 import { formatAddress, type Addresses } from './addresses';
@@ -150,6 +151,11 @@ export class System {
     return this.supervise(child.name, (spawned) => startChild({
       name: child.name, entry: join(root, 'dist/src', child.entry), env: { ...env, ...own }, onLine, readyWithinMs: 90_000,
     }, spawned));
+  }
+
+  /** The installation's certificate authority, as clients of this machine find it. */
+  get authorityFile(): string {
+    return authorityFile({ data: this.postgresDir });
   }
 
   private get postgresDir(): string {

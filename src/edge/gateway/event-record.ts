@@ -13,7 +13,7 @@ export function eventRecord(request: FinishedRequest, id: `gwe_${string}`): Even
   const { managed } = decision;
   const isManaged = decision.source === 'managed';
   return {
-    id, zone_id: facts.zoneId, created_at: timeOfId(id).toISOString(), updated_at: new Date(facts.receivedAt).toISOString(), count: 1,
+    id, zone_id: facts.zoneId, created_at: timeOfId(id).toISOString(), updated_at: new Date(Math.max(timeOfId(id).getTime(), facts.receivedAt)).toISOString(), count: 1,
     action: decision.outcome === 'clean' ? 'log' : decision.outcome, would_have: decision.wouldHave, mode, policy_version: request.policyVersion, rule_set_version: request.ruleSetVersion,
     source: decision.source ?? 'protocol', rule_id: decision.ruleId, rule_name: decision.ruleName === null ? null : maskedText(decision.ruleName, 256),
     rules: (managed?.matches ?? []).slice(0, rulesMax).map((match) => ({

@@ -35,6 +35,6 @@ export function blockedAncestor(path: string): string | null {
 }
 
 /** Certificate authority of the Postgres gateway as clients of this machine find it. */
-export function authorityFile(directories: PostgresDirectories): string {
+export function authorityFile(directories: Pick<PostgresDirectories, 'data'>): string {
   return join(directories.data, 'tls', 'ca.pem');
 }
