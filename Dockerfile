@@ -12,9 +12,10 @@ WORKDIR /app
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY --from=build /app/prisma prisma
+COPY --from=build /app/rules rules
 COPY --from=build /app/package.json ./
 RUN mkdir -p /var/lib/holdfast /run/holdfast && chown node:node /var/lib/holdfast /run/holdfast
 USER node
-EXPOSE 3000 6432 9464
+EXPOSE 3000 6432 9464 10053/udp 10053 10080 10443
 ENTRYPOINT ["node", "--enable-source-maps"]
 CMD ["dist/src/api.js"]
