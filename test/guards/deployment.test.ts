@@ -37,6 +37,11 @@ test('every role and every queue is served', () => {
   expect(running('api')).toHaveLength(1);
 });
 
+test('what the API and the worker tell of the data plane is what the edge does', () => {
+  const told = ours.map(([, { environment }]) => configOf(environment)).map((config) => JSON.stringify(Object.entries(config).filter(([key]) => /^(?:PG_(?:GATEWAY|REGION|BACKEND|RUN|HOST_NAME)|DNS_(?!LISTEN|SNAPSHOT)|GATEWAY_(?:PUBLIC|CERT|ALLOW))/.test(key))));
+  expect(new Set(told).size).toBe(1);
+});
+
 test('the head of the file names every secret and address it wants', () => {
   const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
   const head = text.slice(0, text.indexOf('\nname:'));
