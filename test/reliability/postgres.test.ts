@@ -3,7 +3,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
+import { operationSchema } from '../../src/operations/view';
 import { serviceSchema } from '../../src/postgres/schemas';
+import { formsOf } from '../support/canaries';
 import { connectWith, Product } from '../support/product';
 
 jest.setTimeout(240_000);
@@ -82,16 +84,56 @@ test('DELETE during provisioning, eight at once: one operation, and nothing left
   expect(row).toEqual({ status: 'deleted', host_id: null, reserved: 0, credential: 'destroyed' });
 });
 
-test('no password is found in logs, histories, operations, audit or the database outside its seal', async () => {
-  await usable();
-  const forms = issued.flatMap((password) => [password, encodeURIComponent(password), Buffer.from(password).toString('base64').replace(/=+$/, '')]);
+test('no password, of a creation, a rotation or a return, is found in logs, histories, answers, processes or the database outside its seal', async () => {
+  const { serviceId, connectionString } = await usable();
+  const session = await connectWith(connectionString);
+  const renewed = async (method: string, path: string, body?: object) => {
+    await settled(serviceId, method, path, body);
+    const { password, ...credentials } = await product.reveal(serviceId);
+    issued.push(password);
+    return credentials;
+  };
+  const overlapping = await renewed('POST', '/credentials/rotate', { mode: 'overlap' });
+  const other = await connectWith(overlapping.connectionString);
+  await renewed('POST', '/credentials/rotate', { terminateConnections: false });
+  await expect(connectWith(overlapping.connectionString)).rejects.toMatchObject({ code: '28P01' });
+  const processes = await processTexts();
+  expect(processes).toContain(`postgres: ${overlapping.user} app`);
+  await Promise.all([session.end(), other.end()]);
+  await settled(serviceId, 'DELETE', '');
+  await renewed('POST', '/undelete');
+  expect(new Set(issued).size).toBe(issued.length);
+  const forms = issued.flatMap((password) => [...formsOf(password)]);
   const places = new Map<string, string>([
-    ['database', await dump()], ['histories', await histories()], ...(await files(product.clone.dir)).map(([name, text]) => [name, text] as const),
+    ['database', await dump()], ['histories', await histories()], ['processes', processes], ['answers', await answers(serviceId)],
+    ...(await files(product.clone.dir)).map(([name, text]) => [name, text] as const),
   ]);
-  expect(places.size).toBeGreaterThan(6);
+  expect([...places.keys()].filter((name) => name.endsWith('/server.log')).length).toBeGreaterThan(1);
   expect(places.get('histories')).toContain('provisionPostgres');
+  expect(places.get('answers')).toContain('"kind":"postgres.rotate_credentials"');
   for (const [place, text] of places) for (const form of forms) expect({ place, found: text.includes(form) }).toEqual({ place, found: false });
 });
+
+async function settled(serviceId: string, method: string, path: string, body?: object): Promise<void> {
+  const answer = await product.ask(method, `/postgres/services/${serviceId}${path}`, body ? { body } : {});
+  expect({ path, status: answer.status }).toEqual({ path, status: 202 });
+  expect(await product.finished(operationSchema.parse(answer.body['operation']).id)).toMatchObject({ state: 'succeeded', error: null });
+}
+
+/** What `ps` shows of every process of this machine, and their environments. */
+async function processTexts(): Promise<string> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const texts = await Promise.all(pids.flatMap((pid) => ['cmdline', 'environ'].map((name) => readFile(`/proc/${pid}/${name}`, 'latin1').catch(() => ''))));
+  return texts.join('\n');
+}
+
+/** All that the API says of the service but the password itself: settings, operations, audit log, and refusals. */
+async function answers(serviceId: string): Promise<string> {
+  const paths = ['/postgres/services', `/postgres/services/${serviceId}`, `/postgres/services/${serviceId}/credentials`, `/postgres/services/${serviceId}/metrics`, `/postgres/services/${serviceId}/backups`, '/operations'];
+  const read = await Promise.all(paths.map((path) => product.ask('GET', path)));
+  const refused = await product.ask('POST', `/postgres/services/${serviceId}/credentials/rotate`, { body: { mode: 'later' } });
+  return JSON.stringify([...read, refused].map(({ body }) => body));
+}
 
 /** A machine without psql proves it with pg alone. */
 function isAbsent(error: unknown): boolean {

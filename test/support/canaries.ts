@@ -13,7 +13,7 @@ export function leaksInHistories(histories: ReadonlyMap<string, Uint8Array>, can
 }
 
 /** base64 of a text inside a longer one begins at one of three offsets; the cut ends depend on what stands around them. */
-function formsOf(canary: string): Set<string> {
+export function formsOf(canary: string): Set<string> {
   const shifted = [0, 1, 2].map((offset) => Buffer.concat([Buffer.alloc(offset), Buffer.from(canary)]).toString('base64').slice(offset === 0 ? 0 : 4, -4));
   return new Set([canary, encodeURIComponent(canary), Buffer.from(canary).toString('latin1'), ...shifted.filter((form) => form.length >= 8)]);
 }

@@ -75,7 +75,7 @@ describe('backupPostgres', () => {
     expect(called).toEqual(steps.backupPostgres);
   }, 240_000);
 
-  test.each([['before', 'ensureBackup'], ['after', 'ensureBackup'], ['before', 'markBackupComplete']] as const)('a DELETE %s the effect of %s wins', async (when, step) => {
+  test.each(steps.backupPostgres.flatMap((step) => [['before', step], ['after', step]] as const))('a DELETE %s the effect of %s wins', async (when, step) => {
     const world = await createPostgresWorld(held.database);
     const run = await accepted(world, await available(world));
     const removals: Promise<unknown>[] = [];
@@ -93,7 +93,9 @@ describe('backupPostgres', () => {
     });
     expect(await Promise.all(removals)).toMatchObject([{ end: 'completed', result: 'done' }]);
     expect(await world.stateOf(run.serviceId)).toMatchObject({ status: 'deleted', instance: false, retained: true });
-    expect(world.cancelled).toContain(`postgres-backup/${run.backupId}`);
+    const late = when === 'after' && step === 'markBackupComplete';
+    if (!late) expect(world.cancelled).toContain(`postgres-backup/${run.backupId}`);
+    expect((await world.stateOf(run.serviceId)).operations.map(({ kind, state }) => ({ kind, state }))).toContainEqual({ kind: 'postgres.backup', state: late ? 'succeeded' : 'cancelled' });
     expect((await backupsOf(world, run.serviceId)).map(({ status, kind }) => ({ status, kind }))).toContainEqual({ status: 'complete', kind: 'final' });
   }, 60_000);
 });
@@ -128,6 +130,25 @@ describe('restorePostgres from a backup', () => {
     });
     expect(called).toEqual(steps.restorePostgres);
   }, 240_000);
+
+  test.each(steps.restorePostgres.flatMap((step) => [['before', step], ['after', step]] as const))('a DELETE %s the effect of %s wins: nothing of the new service is left, its source is as it was', async (when, step) => {
+    const world = await createPostgresWorld(held.database);
+    const source = await backedUp(world);
+    const run = await restoring(world, source.serviceId);
+    const removals: Promise<unknown>[] = [];
+    await lab.run({
+      workflow: 'restorePostgres', input: { ...run, source: 'backup', seconds: 60 }, activities: world.activities,
+      interfere: async ({ name }, activity) => {
+        const result = when === 'after' ? await activity() : undefined;
+        if (name === step && removals.length === 0) removals.push(lab.run({ workflow: 'deletePostgres', input: await world.remove(run.serviceId), activities: world.activities }));
+        return when === 'after' ? result : activity();
+      },
+    });
+    expect(await Promise.all(removals)).toMatchObject([{ end: 'completed', result: 'done' }]);
+    const retained = when === 'after' && step === 'markAvailable';
+    expect(await world.stateOf(run.serviceId)).toMatchObject({ status: 'deleted', instance: false, retained, placed: retained, hasSecret: false, accessOpen: false, openSpans: 0, counted: 1, host: { services: retained ? 2 : 1 } });
+    expect(await world.stateOf(source.serviceId)).toMatchObject({ status: 'available', accessOpen: true, instance: true });
+  }, 60_000);
 
   test('a backup that is gone ends as restore_unavailable, and a retry begins with it again', async () => {
     const world = await createPostgresWorld(held.database);
