@@ -9,11 +9,13 @@ export interface PendingMail {
 }
 
 const refreshMs = 5_000;
+/** Known for longer than this it is asked anew before anybody is let in. */
+const staleMs = 10_000;
 const retryAfterSeconds = 30;
 
 type Limits = { countMax: number; ageSecondsMax: number };
 
-/** What waits is counted at most every five seconds, when somebody sends. */
+/** What waits is counted at most every five seconds, when somebody sends; while mail keeps coming, nobody waits for the count. */
 export function createPendingMail(database: Database, { countMax, ageSecondsMax }: Limits): PendingMail {
   let known: { full: boolean; readAt: number } | null = null;
   let reading: Promise<void> | null = null;
@@ -23,12 +25,14 @@ export function createPendingMail(database: Database, { countMax, ageSecondsMax 
   };
   return {
     async requireRoom() {
-      if (!known || performance.now() - known.readAt > refreshMs) {
+      const ageMs = known ? performance.now() - known.readAt : Infinity;
+      if (ageMs > refreshMs) {
         reading ??= read().finally(() => {
           reading = null;
         });
-        await reading;
+        reading.catch(() => undefined);
       }
+      if (ageMs > staleMs) await reading;
       if (known?.full) throw new AppError('too_many_pending', 'Too much mail waits to be sent. Try again in half a minute.', {}, { retryAfterSeconds });
     },
   };

@@ -82,10 +82,18 @@ export function sizeFault(body: SendBody, sizeBytes: number): { part: 'text' | '
   return sizeBytes > mimeMaxBytes ? { part: 'message', limit: mimeMaxBytes } : null;
 }
 
-/** Sent as it is: ASCII in lines a server must take (RFC 5322 §2.1.1). */
+/** Sent as it is: ASCII in lines of at most 76 octets, which no encoding has to fold. */
 function isPlain(content: string): boolean {
-  return /^[\x00-\x7f]*$/.test(content) && !/[^\n]{77}/.test(content);
+  if (!/^[\x00-\x7f]*$/.test(content)) return false;
+  for (let from = 0; from < content.length;) {
+    const end = content.indexOf('\n', from);
+    if ((end === -1 ? content.length : end) - from > lineMax) return false;
+    from = end === -1 ? content.length : end + 1;
+  }
+  return true;
 }
+
+const lineMax = 76;
 
 function countLines(content: string): number {
   let lines = 0;
