@@ -1,7 +1,7 @@
 import { newId } from '../core/ids';
 import type { Tx } from '../db/transaction';
 import type { EventType } from './state';
-import { addToHour, insertEvents, refreshMessages, tallyColumns, type EventRow, type LockedMessage, type Tally, type TallyColumn } from './store/changes';
+import { addToHour, insertEvents, refreshMessages, tallyColumns, type EventRow, type Attempted, type LockedMessage, type Tally, type TallyColumn } from './store/changes';
 import { writeRecipients, type RecipientRow } from './store/recipients';
 import { tellWebhooks } from './webhooks/outbox';
 
@@ -21,15 +21,15 @@ export function toldOf(row: Pick<RecipientRow, 'smtpCode' | 'enhancedCode' | 'di
 
 /**
  * Recipients, events, messages, statistics and webhook deliveries of these changes, in this order, within the caller's
- * transaction. Several changes of one recipient follow each other; the last one stands.
+ * transaction. Several changes of one recipient follow each other; the last one stands. `attempted`: of which messages an attempt begins.
  */
-export async function writeChanges(tx: Tx, changes: readonly Change[]): Promise<void> {
+export async function writeChanges(tx: Tx, changes: readonly Change[], attempted: Attempted | null = null): Promise<void> {
   if (changes.length === 0) return;
   const last = new Map(changes.filter(({ before, after }) => before !== after).map(({ after }) => [after.id, after]));
   const { events, sequences } = numbered(changes);
   await writeRecipients(tx, [...last.values()]);
   await insertEvents(tx, events.map(({ row }) => row));
-  await refreshMessages(tx, [...new Set(changes.map(({ message }) => message.id))], sequences);
+  await refreshMessages(tx, [...new Set(changes.map(({ message }) => message.id))], { sequences, attempted });
   await tellWebhooks(tx, events.filter(({ row }) => row.applied && row.type !== 'interrupted').map(({ row, change }) => webhookEvent(row, change)));
   await addToHour(tx, talliesOf(changes));
 }

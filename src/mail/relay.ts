@@ -17,6 +17,11 @@ export interface MailRelay {
 }
 
 const pollMs = 1_000;
+/** A workflow costs as much as the delivery of several mails: in a flood claims lie this far apart, so that batches fill. */
+const fillMs = 250;
+/** Shares of a full batch: so much in one claim is a flood, and still is one when it had `fillMs` to gather. */
+const floodFrom = 0.2;
+const floodWhile = 0.66;
 const failureMinMs = 250;
 const failureMaxMs = 5_000;
 
@@ -29,7 +34,7 @@ export type RelayDeps = {
 export function startMailDeliveryRelay(deps: RelayDeps): MailRelay {
   const bucket = new TokenBucket(deps.startsPerSecond);
   const sleeper = createSleeper();
-  const state = { stopped: false, failures: 0 };
+  const state = { stopped: false, failures: 0, flood: false };
   const unlisten = deps.listener.listen(waitingChannel, () => sleeper.wake());
   const running = (async () => {
     while (!state.stopped) {
@@ -37,7 +42,7 @@ export function startMailDeliveryRelay(deps: RelayDeps): MailRelay {
         deps.log.warn({ err: error }, 'the relay of mail cannot reach the database');
         return failurePause(state);
       });
-      if (!state.stopped && pauseMs > 0) await sleeper.sleep(pauseMs, state.failures === 0 && bucket.available() > 0);
+      if (!state.stopped && pauseMs > 0) await sleeper.sleep(pauseMs, state.failures === 0 && !state.flood && bucket.available() > 0);
     }
   })();
   return {
@@ -51,20 +56,27 @@ export function startMailDeliveryRelay(deps: RelayDeps): MailRelay {
 }
 
 /** One claim and its starts. Returns how long to pause. */
-async function round(deps: RelayDeps, bucket: TokenBucket, state: { failures: number }): Promise<number> {
+async function round(deps: RelayDeps, bucket: TokenBucket, state: { failures: number; flood: boolean }): Promise<number> {
   const tokens = state.failures > 0 ? Math.min(1, bucket.available()) : bucket.available();
   if (tokens === 0) return bucket.msUntilToken();
   const claimed = await claimWaiting(deps.db.prisma, tokens * deps.batchSize);
+  state.flood = isFlood(claimed.length, { tokens, batchSize: deps.batchSize, before: state.flood });
   if (claimed.length === 0) return Math.min(pollMs, Math.max(1, await nextWaitingInMs(deps.db.prisma) ?? pollMs));
   const groups = claimed.length <= tokens ? claimed.map((message) => [message]) : chunked(claimed, deps.batchSize);
   bucket.take(groups.length);
   const failed = (await Promise.all(groups.map((group) => startGroup(deps, group)))).flat();
   if (failed.length === 0) {
     state.failures = 0;
-    return claimed.length < tokens ? 1 : 0;
+    return state.flood ? fillMs : claimed.length < tokens ? 1 : 0;
   }
+  state.flood = false;
   await releaseWaiting(deps.db.prisma, failed.map(({ id }) => id));
   return failurePause(state);
+}
+
+/** Whether what was claimed goes in batches that a pause would fill; where more waits than may be started, a pause gains nothing. */
+export function isFlood(claimed: number, { tokens, batchSize, before }: { tokens: number; batchSize: number; before: boolean }): boolean {
+  return claimed > tokens && claimed < tokens * batchSize && claimed >= batchSize * (before ? floodWhile : floodFrom);
 }
 
 /** Answers the messages that could not be started. */

@@ -2,7 +2,7 @@ import { createMetrics } from '../../src/core/metrics';
 import { createListener, type Listener } from '../../src/db/listen';
 import { AppError } from '../../src/core/errors';
 import { createPendingMail } from '../../src/mail/pending';
-import { startMailDeliveryRelay } from '../../src/mail/relay';
+import { isFlood, startMailDeliveryRelay } from '../../src/mail/relay';
 import { createMailStarts } from '../../src/mail/starts';
 import { silent } from '../support/accepted-work';
 import { withDatabase } from '../support/database';
@@ -86,6 +86,13 @@ test('the relay starts one run each while there are tokens, batches when more wa
   expect(Math.max(...fake.batches.map((ids) => ids.length))).toBeLessThanOrEqual(4);
   const [batch = []] = fake.batches;
   expect(await messageOf(db(), batch[1] ?? '')).toMatchObject({ workflow_id: `mail-batch/${batch[0]}` });
+});
+
+test.each([
+  ['few go one by one', 9, 20, false, false], ['many go at once while batches are full', 1_000, 20, true, false], ['many more than tokens gather', 10, 1, false, true],
+  ['and go on gathering while a pause nearly fills a batch', 33, 5, true, true], ['not when it does not', 32, 5, true, false], ['nor when each can have its own run', 40, 40, true, false],
+])('%s', (_, claimed, tokens, before, flood) => {
+  expect(isFlood(claimed, { tokens, batchSize: 50, before })).toBe(flood);
 });
 
 test('while Temporal is away everything waits, and goes when it is back; a batch that was started before is left to runs of its own', async () => {

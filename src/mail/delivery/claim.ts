@@ -4,7 +4,7 @@ import { toldOf, writeChanges, type Change } from '../changes';
 import type { RecipientRow } from '../rules/recipients';
 import type { StatusReason } from '../state';
 import { lockMessages, type LockedMessage } from '../store/changes';
-import { activeSuppressions, markAttempted, readSendingGrounds, type ActiveSuppression, type SendingGrounds } from '../store/claim';
+import { activeSuppressions, readSendingGrounds, type ActiveSuppression, type SendingGrounds } from '../store/claim';
 import { dueRecipients, recipientsOfMessages } from '../store/recipients';
 
 /** A lease is this long, and is renewed while its attempt is heard of. */
@@ -34,9 +34,7 @@ export async function claimDue(database: Pick<Database, 'pool'>, messageIds: rea
       if (change.after.status === 'sending') claimed.push({ recipient: change.after, before: recipient, message, returnPath: ground.returnPath });
       return [change];
     });
-    const attempted = new Map(claimed.map(({ message }) => [message.id, { id: message.id, selector: grounds.get(message.id)?.selector ?? null }]));
-    if (attempted.size > 0) await markAttempted(tx, [...attempted.values()], workflowId);
-    await writeChanges(tx, changes);
+    await writeChanges(tx, changes, { workflowId, selectors: new Map(claimed.map(({ message: { id } }) => [id, grounds.get(id)?.selector ?? null])) });
     return { claimed, decided: due.length };
   });
 }

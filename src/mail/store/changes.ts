@@ -32,8 +32,14 @@ export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise
       source text, "smtpCode" int, "enhancedCode" text, diagnostic text, facts json, "occurredAt" timestamptz)`, JSON.stringify(events));
 }
 
-/** Counts, status, its reason and settlement say what the recipients say; `sequences` are the numbers of the messages' newest events. */
-export async function refreshMessages(tx: Tx, messageIds: readonly string[], sequences: ReadonlyMap<string, number>): Promise<void> {
+/** A run that tries these messages; their DKIM selectors are fixed with the first attempt. */
+export type Attempted = { workflowId: string; selectors: ReadonlyMap<string, string | null> };
+
+/**
+ * Counts, status, its reason and settlement say what the recipients say; `sequences` are the numbers of the messages' newest events. Those
+ * that are attempted say by whom, in the same update: every version of a row has its price.
+ */
+export async function refreshMessages(tx: Tx, messageIds: readonly string[], { sequences, attempted }: { sequences: ReadonlyMap<string, number>; attempted: Attempted | null }): Promise<void> {
   await rows(tx, `
     with one as (
       select message_id, status, count(*)::int as n, bool_or(status in ('queued', 'sending') or status = 'deferred' and retry_owner = 'us') as open,
@@ -44,9 +50,13 @@ export async function refreshMessages(tx: Tx, messageIds: readonly string[], seq
         (array_agg(status order by array_position($2::text[], status)))[1] as worst, (array_agg(reason order by array_position($2::text[], status)))[1] as reason
       from one group by message_id)
     update mail_message m set counts = t.counts, status = t.worst, status_reason = t.reason, updated_at = now(), event_sequence = coalesce(s.sequence, m.event_sequence),
-      settled_at = case when t.open then null else coalesce(m.settled_at, now()) end
-    from tally t left join unnest($3::text[], $4::int[]) as s (id, sequence) on s.id = t.message_id where m.id = t.message_id`,
-  messageIds, worstFirst, [...sequences.keys()], [...sequences.values()]);
+      settled_at = case when t.open then null else coalesce(m.settled_at, now()) end, selector = coalesce(m.selector, a.selector), workflow_id = coalesce(a.workflow_id, m.workflow_id),
+      first_attempt_at = case when a.id is null then m.first_attempt_at else coalesce(m.first_attempt_at, now()) end,
+      dispatched_at = case when a.id is null then m.dispatched_at else coalesce(m.dispatched_at, now()) end
+    from tally t left join unnest($3::text[], $4::int[]) as s (id, sequence) on s.id = t.message_id
+      left join (select id, selector, $7::text as workflow_id from unnest($5::text[], $6::text[]) as given (id, selector)) a on a.id = t.message_id
+    where m.id = t.message_id`,
+  messageIds, worstFirst, [...sequences.keys()], [...sequences.values()], [...attempted?.selectors.keys() ?? []], [...attempted?.selectors.values() ?? []], attempted?.workflowId ?? null);
 }
 
 /** What is added to the hour of a service. */

@@ -1,4 +1,4 @@
-import { execute, rows, type Db } from '../../db/client';
+import { rows, type Db } from '../../db/client';
 import type { Tx } from '../../db/transaction';
 import type { ServiceStatus } from '../state';
 
@@ -23,14 +23,6 @@ export function activeSuppressions(tx: Tx, addresses: readonly { mailServiceId: 
     select s.mail_service_id as "mailServiceId", s.address_key as "addressKey", s.reason from unnest($1::text[], $2::text[]) as a (service_id, address_key)
       join mail_suppression s on s.mail_service_id = a.service_id and s.address_key = a.address_key and (s.expires_at is null or s.expires_at > now())`,
   addresses.map((one) => one.mailServiceId), addresses.map((one) => one.addressKey));
-}
-
-/** The messages are being attempted by the run of this id; their DKIM selectors are fixed with the first attempt. */
-export async function markAttempted(tx: Tx, messages: readonly { id: string; selector: string | null }[], workflowId: string): Promise<void> {
-  await execute(tx, `
-    update mail_message m set first_attempt_at = coalesce(m.first_attempt_at, now()), selector = coalesce(m.selector, v.selector), workflow_id = $3,
-      dispatched_at = coalesce(m.dispatched_at, now())
-    from unnest($1::text[], $2::text[]) as v (id, selector) where m.id = v.id`, messages.map(({ id }) => id), messages.map(({ selector }) => selector), workflowId);
 }
 
 export type MessageParties = {
