@@ -43,6 +43,8 @@ async function measure(database: Database): Promise<void> {
     let deep = (await page('?limit=100')).nextCursor;
     for (let i = 0; i < 200 && deep; i++) deep = (await page(`?limit=100&cursor=${deep}`)).nextCursor ?? deep;
     await line('behind a deep cursor, page by page', (previous) => `?limit=25&cursor=${previous ?? deep ?? ''}`);
+    await line('of one recipient, one mail', () => `?recipient=r${Math.floor(count / 2)}@y.test`);
+    await line('of one recipient, 1 % of all mail', () => '?recipient=often@y.test');
     const middle = new Date(Date.now() - 15 * 86_400_000).toISOString();
     await line('until the middle of the month', () => `?until=${middle}`);
   } finally {
@@ -52,7 +54,7 @@ async function measure(database: Database): Promise<void> {
   }
 }
 
-/** Messages of the last 30 days, evenly. */
+/** Messages of the last 30 days, evenly; one of a hundred goes to the same address, the others each to another. */
 async function fill(database: Database, { serviceId, domainId, domain }: { serviceId: string; domainId: string; domain: string }): Promise<void> {
   const step = 50_000;
   for (let from = 0; from < count; from += step) {
@@ -62,8 +64,13 @@ async function fill(database: Database, { serviceId, domainId, domain }: { servi
         'Hello', true, false, 5000, '<' || i || '@x>', 1, jsonb_build_object(s.status, 1), now(), now(), now(), now() - (i::float8 / $6::float8) * interval '30 days'
       from generate_series($4::int, $5::int) i cross join lateral (select case when i % 10000 = 0 then 'complained' when i % 100 = 1 then 'failed' when i % 20 = 2 then 'bounced' when i % 33 = 3 then 'deferred' else 'delivered' end as status) s`,
     [serviceId, domainId, domain, from, Math.min(count, from + step) - 1, count]);
+    await database.pool.query(`
+      insert into mail_recipient (id, message_id, mail_service_id, position, kind, address, address_key, status, next_attempt_at)
+      select 'rcp_' || lpad(i::text, 26, '0'), 'msg_' || lpad(i::text, 26, '0'), $1, 0, 'to', a.address, a.address, 'delivered', null
+      from generate_series($2::int, $3::int) i cross join lateral (select case when i % 100 = 7 then 'often' else 'r' || i end || '@y.test' as address) a`,
+    [serviceId, from, Math.min(count, from + step) - 1]);
   }
-  await database.pool.query('vacuum analyze mail_message');
+  for (const table of ['mail_message', 'mail_recipient']) await database.pool.query(`vacuum analyze ${table}`);
   print(`${count} messages`);
 }
 

@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http';
 import { Secrets } from '../../src/core/secrets';
+import { newSigningKey } from '../../src/mail/signing-keys';
 import { createMailTenant, type MailTenant } from '../../test/support/mail-delivery';
 import { Product } from '../../test/support/product';
 import type { MailSink } from './mail-sink';
@@ -10,7 +11,7 @@ export async function startMailProduct(sink: MailSink, env: Record<string, strin
     MAIL_TRANSPORT: 'smtp_relay', MAIL_RELAY_URL: `smtp://127.0.0.1:${sink.port}`, MAIL_RELAY_TLS: 'off', PENDING_OPERATIONS_MAX: '10000000', LOG_LEVEL: 'error', ...env,
   });
   const { HOLDFAST_MASTER_KEY = '' } = await product.environment();
-  const tenant = await createMailTenant(product.database, product.tenant, { ceiling: null, sendsPerSecond: 1_000_000, secrets: new Secrets([HOLDFAST_MASTER_KEY]) });
+  const tenant = await createMailTenant(product.database, product.tenant, { ceiling: null, sendsPerSecond: 1_000_000, secrets: new Secrets([HOLDFAST_MASTER_KEY]), signing: await newSigningKey() });
   return { product, tenant };
 }
 

@@ -10,7 +10,7 @@ import { createResultWriter } from '../../src/mail/delivery/results';
 import type { MailTransport, TransportJob, TransportResult } from '../../src/mail/ports';
 import { createSigningKeys } from '../../src/mail/delivery/signing-keys';
 import type { MessageProgress } from '../../src/mail/store/claim';
-import { sealSigningKey } from '../../src/mail/signing-keys';
+import { sealSigningKey, type NewSigningKey } from '../../src/mail/signing-keys';
 import { insertApiKey, insertMailService } from './mail-rows';
 import type { Tenant } from './tenant';
 
@@ -19,17 +19,20 @@ const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 1_
 /** The p= tag of every domain made here. */
 export const publicKeyTag = publicKey.toString('base64');
 
+/** Signs what is sent: of 1,024 bits unless another is given, because tests make many. */
+const testSigningKey = { selector: 'hftest', privateKey, publicKey: publicKeyTag };
+
 export type MailTenant = { serviceId: Id<'mls'>; domainId: Id<'dom'>; domain: string; key: string; testKey: string };
 
 /** A mail service with a verified domain that signs, room for `ceiling` recipients, and a key of each mode, as rows. */
 export async function createMailTenant(db: Pick<Database, 'pool'>, owner: Pick<Tenant, 'orgId' | 'projectId'>, options: {
-  ceiling?: number | null; status?: 'active' | 'suspended'; scopes?: Scope[]; sendsPerSecond?: number; secrets?: Secrets;
+  ceiling?: number | null; status?: 'active' | 'suspended'; scopes?: Scope[]; sendsPerSecond?: number; secrets?: Secrets; signing?: NewSigningKey;
 } = {}): Promise<MailTenant> {
-  const { ceiling = 1_000_000, scopes = ['mail:send', 'mail:read'], secrets = mailSecrets } = options;
+  const { ceiling = 1_000_000, scopes = ['mail:send', 'mail:read'], secrets = mailSecrets, signing = testSigningKey } = options;
   const serviceId = await insertMailService(db, owner, options.status);
   await db.pool.query('update mail_service set sends_per_second = $2 where id = $1', [serviceId, options.sendsPerSecond ?? 10_000]);
   const domain = `${serviceId.slice(4).slice(-10)}.test`;
-  const domainId = await insertSendingDomain(db, { ...owner, serviceId, domain, secrets });
+  const domainId = await insertSendingDomain(db, { ...owner, serviceId, domain, secrets, signing });
   await db.pool.query(`insert into mail_usage (mail_service_id, period_start, period_end, included, ceiling)
     values ($1, date_trunc('month', now()), date_trunc('month', now()) + interval '1 month', 10000, $2)`, [serviceId, ceiling]);
   const { key } = await insertApiKey(db, owner, { scopes, serviceId });
@@ -37,15 +40,14 @@ export async function createMailTenant(db: Pick<Database, 'pool'>, owner: Pick<T
   return { serviceId, domainId, domain, key, testKey };
 }
 
-export async function insertSendingDomain(db: Pick<Database, 'pool'>, { orgId, projectId, serviceId, domain, secrets = mailSecrets, status = 'verified' }: {
-  orgId: string; projectId: string; serviceId: string; domain: string; secrets?: Secrets; status?: string;
+export async function insertSendingDomain(db: Pick<Database, 'pool'>, { orgId, projectId, serviceId, domain, secrets = mailSecrets, signing = testSigningKey, status = 'verified' }: {
+  orgId: string; projectId: string; serviceId: string; domain: string; secrets?: Secrets; signing?: NewSigningKey; status?: string;
 }): Promise<Id<'dom'>> {
   const id = newId('dom');
-  const selector = 'hftest';
   await db.pool.query(`insert into mail_domain (id, mail_service_id, org_id, project_id, domain, status, token, return_path, verification_deadline)
     values ($1, $2, $3, $4, $5, $6, 't', 'bounce', now() + interval '72 hours')`, [id, serviceId, orgId, projectId, domain, status]);
   await db.pool.query(`insert into mail_domain_key (domain_id, selector, state, public_key, private_key) values ($1, $2, 'current', $3, $4)`,
-    [id, selector, publicKeyTag, sealSigningKey(secrets, id, { selector, privateKey })]);
+    [id, signing.selector, signing.publicKey, sealSigningKey(secrets, id, signing)]);
   return id;
 }
 
