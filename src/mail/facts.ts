@@ -17,6 +17,8 @@ export type Report = {
   /** `null`: told, but it changes nothing (delayed, relayed, expanded). */
   fact: Omit<ReportedFact, 'eventId'> | null;
   type: FactType;
+  /** The reporter's own name for it: of facts of one time it decides, so that the order they came in does not. */
+  key: string;
   source: `provider:${string}` | 'dsn' | 'arf';
 };
 
@@ -46,9 +48,9 @@ export async function applyReports(tx: Tx, reports: readonly Report[]): Promise<
 }
 
 function changeOf(report: Report, row: RecipientRow, message: Change['message']): Change {
-  const { fact, type, source } = report;
+  const { fact, type, source, key } = report;
   const eventId = newId('evt');
-  const after = fact ? withFact(row, { ...fact, eventId }) : row;
+  const after = fact ? withFact(row, { ...fact, eventId: `${source} ${key}` }) : row;
   const told = toldOf({ ...row, ...replyFields(fact?.reply) }, type, fact?.occurredAt ?? message.now, { id: eventId, source, attempt: null, applied: after !== row, facts: factsOf(fact) });
   return { message, before: row, after, told: [told] };
 }
@@ -72,7 +74,7 @@ export function reportOf(provider: string, event: CanonicalEvent, about: { messa
   const type = factTypes[event.type];
   const occurredAt = event.occurredAt && event.occurredAt.getTime() <= about.receivedAt.getTime() + aheadMaxMs ? event.occurredAt : about.receivedAt;
   return {
-    messageId: about.messageId, ...(about.recipientIds ? { recipientIds: about.recipientIds } : {}), type, source: `provider:${provider}`,
+    messageId: about.messageId, ...(about.recipientIds ? { recipientIds: about.recipientIds } : {}), type, key: event.providerEventId, source: `provider:${provider}`,
     fact: {
       type, occurredAt, reply: event.reply, ...(type === 'failed' ? { statusReason: 'provider_rejected' as const } : {}),
       ...(event.bounce ? { bounce: event.bounce } : {}), ...(event.complaint ? { complaint: event.complaint } : {}),

@@ -86,15 +86,21 @@ async function apply(tx: Tx, deps: VerificationDeps, domain: DomainRow, { check,
   const seen = check.nextKeySeen;
   const rotating = !seen && (await readKeys(tx, domain.id)).some(({ state }) => state === 'next');
   const delayMs = nextCheckDelayMs({ ...domain, ...change }, check.verdict, { now, random: Math.random(), rotating });
+  const planned = delayMs === null ? null : new Date(now.getTime() + delayMs);
   const rises = change.status === 'verified' && domain.status !== 'verified';
   const written = await writeCheck(tx, domain, {
-    ...change, dmarcPolicy: check.dmarc.known ? check.dmarc.policy : domain.dmarcPolicy, nextCheckAt: delayMs === null ? null : new Date(now.getTime() + delayMs),
+    ...change, dmarcPolicy: check.dmarc.known ? check.dmarc.policy : domain.dmarcPolicy, nextCheckAt: asked && check.verdict !== 'ok' ? earlier(planned, domain.nextCheckAt) : planned,
     verifiedAt: rises ? now : domain.verifiedAt, degradedAt: change.status === 'degraded' ? domain.degradedAt ?? now : null,
   }, now);
   if (!written) return;
   await writeFound(tx, domain.id, check.found);
   await turnKeys(tx, deps, domain, { seen, now });
   if (change.status !== domain.status) await follow(tx, domain, change.status, change.failureReason);
+}
+
+/** Somebody who asks again and again must not put off the check that counts. */
+function earlier(planned: Date | null, before: Date | null): Date | null {
+  return planned && before && before < planned ? before : planned;
 }
 
 /** A key whose record has been seen signs; those that signed before leave the list in their time. */

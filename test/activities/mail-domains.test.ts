@@ -6,6 +6,8 @@ import { systemCause } from '../../src/core/caller';
 import type { Id } from '../../src/core/ids';
 import { openVerification } from '../../src/mail/domains';
 import { domainReconcileRule } from '../../src/mail/reconcile';
+import { loadDomain } from '../../src/mail/store/domains';
+import { askNow } from '../../src/mail/verification';
 import { inTransaction } from '../../src/db/transaction';
 import { withApi } from '../support/api';
 import type { ShownDomain } from '../support/mail-world';
@@ -146,6 +148,20 @@ test('a server that lost the records is outvoted by one that has them; one that 
   servers.delete('192.0.2.2');
   await nextRecheck(domain.id);
   expect(await query('select misses from mail_domain where id = $1', domain.id)).toEqual([{ misses: 2 }]);
+});
+
+test('a customer who asks again and again does not put off the check that counts', async () => {
+  const domain = await verifiedDomain('often.test');
+  const due = new Date(now.getTime() + hour);
+  await query('update mail_domain set next_check_at = $2 where id = $1', domain.id, due);
+  table = new TableResolver();
+  for (let i = 0; i < 3; i++) {
+    now = new Date(now.getTime() + 11_000);
+    const row = await loadDomain(api.deps.db.prisma, domain.id);
+    if (row) await askNow({ ...api.deps, clock: { now: () => now }, dnsResolver }, row);
+    expect(await shown(domain.id)).toMatchObject({ status: 'verified', nextCheckAt: due.toISOString(), checkCount: 2 + i });
+  }
+  expect(await query('select misses from mail_domain where id = $1', domain.id)).toEqual([{ misses: 0 }]);
 });
 
 test('recheckDueDomains takes what is due and nothing else, and a second run finds nothing', async () => {

@@ -78,6 +78,20 @@ test('lists are newest first, filtered, paged without gaps, and omit recipients,
   expect(idsOf((await bySession('GET', `/services/${own.serviceId}/messages`)).body)).toEqual(ids);
 });
 
+test('an address with thousands of messages is filtered as exactly as one with a few', async () => {
+  const own = await createMailTenant(db(), api.tenant);
+  const others = await acceptMessage(db(), own, { to: ['other@y.org'] });
+  await db().pool.query(`
+    with made as (
+      insert into mail_message (id, mail_service_id, api_key_id, domain_id, mode, transport, parties, subject, has_text, has_html, size_bytes, rfc_message_id, recipient_count, counts, expires_at, created_at)
+      select 'msg_' || lpad(i::text, 26, '0'), $1, 'key_x', $2, 'live', 'capture', '{"from":{"name":"","address":"a@b.org"},"to":[],"cc":[],"bcc":[],"replyTo":null}', 'Hi', true, false, 1, 'x', 1, '{"queued":1}', now(), now() - i * interval '1 second'
+      from generate_series(1, 5001) i returning id)
+    insert into mail_recipient (id, message_id, mail_service_id, position, kind, address, address_key) select 'rcp' || substr(id, 4), id, $1, 0, 'to', 'often@y.org', 'often@y.org' from made`, [own.serviceId, own.domainId]);
+  const page = await byKey('GET', '/messages?recipient=Often@y.org&limit=2', own.key);
+  expect([idsOf(page.body), page.body.hasMore]).toEqual([[1, 2].map((n) => `msg_${String(n).padStart(26, '0')}`), true]);
+  expect(idsOf((await byKey('GET', '/messages?recipient=other@y.org', own.key)).body)).toEqual([others]);
+});
+
 // cancelMailMessageByKey, cancelMailMessage
 test('a message that waits is cancelled; one whose outcome is known is not', async () => {
   const id = await acceptMessage(db(), mail, { to: ['w1@y.org', 'w2@y.org'] });

@@ -48,6 +48,24 @@ test('delivery, bounce and complaint become the recipient\'s status, once each',
   expect(rows).toEqual([{ address_key: 'b@y.org', reason: 'bounce' }, { address_key: 'c@y.org', reason: 'complaint' }]);
 });
 
+test('of two reports of one time the same one stands, whichever came first', async () => {
+  const occurredAt = new Date(Date.now() - 60_000).toISOString();
+  const ends = [];
+  for (const [run, order] of [['a', 'b'], ['b', 'a']].entries()) {
+    const messageId = await sentMessage([`tie${run}@y.org`]);
+    for (const which of order) await tell({ id: `${which}-${messageId}`, type: 'bounced', messageId, occurredAt, bounce: { class: which === 'a' ? 'soft' : 'policy' } });
+    ends.push((await recipientsOf(db(), messageId)).map((row) => row['bounce_class']));
+  }
+  expect(ends).toEqual([['soft'], ['soft']]);
+});
+
+test('a message is found by the provider\'s id where ours is unknown', async () => {
+  const messageId = await sentMessage(['found@y.org']);
+  const [row] = await recipientsOf(db(), messageId);
+  expect(await tell(event('delivered', { messageId: newId('msg'), providerMessageId: `p-${row?.['id']}` }))).toMatchObject({ body: { unmatched: 0 } });
+  expect(await messageOf(db(), messageId)).toMatchObject({ status: 'delivered' });
+});
+
 test('every order of the same events ends alike; what comes late is stored and changes nothing', async () => {
   const at = (seconds: number) => new Date(Date.now() - 60_000 + seconds * 1_000).toISOString();
   const kinds = [{ type: 'deferred', occurredAt: at(1) }, { type: 'delivered', occurredAt: at(2) }, { type: 'bounced', occurredAt: at(3), smtp: { code: 552, enhancedCode: '5.2.2' }, bounce: { class: 'soft' } }];

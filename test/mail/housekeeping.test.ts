@@ -107,6 +107,22 @@ test('reports of captured mail and old deliveries are gone after their time, tho
   expect((await db().pool.query('select recipient_id from mail_capture_report where message_id = $1', [id])).rows).toEqual([{ recipient_id: `new-${id}` }]);
 });
 
+test('what happened is kept as long as the plan keeps messages', async () => {
+  await db().pool.query(`select ensure_mail_partitions(now() - interval '3 months', now())`);
+  const [launch, growth] = [await tenant(), await tenant()];
+  await db().pool.query(`update mail_service set plan = 'growth' where id = $1`, [growth.serviceId]);
+  const kept = await acceptMessage(db(), launch);
+  const note = async (serviceId: string, id: string, messageId: string | null) => db().pool.query(`insert into mail_event (id, mail_service_id, message_id, sequence, type, source, occurred_at, received_at)
+    values ($2, $1, $3, case when $3::text is not null then 1 end, 'quota.warning', 'api', now() - interval '31 days', now() - interval '31 days')`, [serviceId, id, messageId]);
+  await note(launch.serviceId, 'of nobody', null);
+  await note(launch.serviceId, 'of a message that is gone', 'msg_gone');
+  await note(launch.serviceId, 'of a message that is kept', kept);
+  await note(growth.serviceId, 'of a longer plan', null);
+  await purgeExpiredMail({ db: db(), config: { MAIL_CONTENT_RETENTION_DAYS: 30 } });
+  const { rows } = await db().pool.query('select id from mail_event where mail_service_id = any($1) order by id', [[launch.serviceId, growth.serviceId]]);
+  expect(rows).toEqual([{ id: 'of a longer plan' }, { id: 'of a message that is kept' }]);
+});
+
 test('months of events that nobody keeps are dropped, and partitions for the months to come exist', async () => {
   await db().pool.query(`select ensure_mail_partitions(now() - interval '15 months', now() - interval '14 months')`);
   const months = async () => (await db().pool.query(`select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'mail_event'::regclass and c.relname ~ '_\\d{4}_\\d{2}$'`)).rows.length;

@@ -46,17 +46,19 @@ function canonical(data: Data): CanonicalEvent {
   });
 }
 
-function typeOf({ event, severity }: Data): CanonicalEvent['type'] {
+function typeOf({ event, severity, reason }: Data): CanonicalEvent['type'] {
   switch (event) {
     case 'delivered': case 'complained': case 'rejected': return event;
-    case 'failed': return severity === 'temporary' ? 'deferred' : 'bounced';
+    case 'failed': return severity === 'temporary' && reason !== gaveUp ? 'deferred' : 'bounced';
     default: return 'other';
   }
 }
 
-/** `old`: it tried for as long as it does, and gave up. */
+/** It tried for as long as it does. */
+const gaveUp = 'old';
+
 function bounceOf({ reason }: Data, reply: Reply | undefined): NonNullable<CanonicalEvent['bounce']> {
-  return { class: reason === 'old' ? 'soft' : bounceClass(reply ?? {}), ...(reason ? { subType: reason } : {}) };
+  return { class: reason === gaveUp ? 'soft' : bounceClass(reply ?? {}), ...(reason ? { subType: reason } : {}) };
 }
 
 function jsonOf(raw: Buffer): unknown {

@@ -35,7 +35,7 @@ export async function acceptReport(deps: IntakeDeps, envelopeTo: string, raw: Bu
     const own = claim.position === null ? (recipients.length === 1 ? recipients[0] : undefined) : recipients.find(({ position }) => position === claim.position);
     if (!own) return 'unproven';
     if (!await noteReport(tx, { kind: parsed.kind, digest, messageId: claim.messageId })) return 'repeated';
-    await applyReports(tx, parsed.recipients.map((about) => reportOf({ about, kind: parsed.kind, messageId: claim.messageId, at: deps.clock.now() }, named(about, recipients) ?? own)));
+    await applyReports(tx, parsed.recipients.map((about) => reportOf({ about, kind: parsed.kind, messageId: claim.messageId, key: digest, at: deps.clock.now() }, named(about, recipients) ?? own)));
     return 'applied';
   });
 }
@@ -57,10 +57,10 @@ function named({ addresses }: ReportedRecipient, recipients: readonly Reportable
   return recipients.find(({ addressKey }) => addresses.includes(addressKey));
 }
 
-type Told = { about: ReportedRecipient; kind: 'dsn' | 'arf'; messageId: string; at: Date };
+type Told = { about: ReportedRecipient; kind: 'dsn' | 'arf'; messageId: string; key: string; at: Date };
 
-function reportOf({ about: { action, reply, feedbackType }, kind, messageId, at }: Told, { id }: ReportableRecipient): Report {
-  const base = { messageId, recipientIds: [id], source: kind };
+function reportOf({ about: { action, reply, feedbackType }, kind, messageId, key, at }: Told, { id }: ReportableRecipient): Report {
+  const base = { messageId, recipientIds: [id], key, source: kind };
   switch (action) {
     case 'failed': return { ...base, type: 'bounced', fact: { type: 'bounced', occurredAt: at, reply, bounce: { class: bounceClass(reply) } } };
     case 'delivered': return { ...base, type: 'delivered', fact: { type: 'delivered', occurredAt: at, reply } };

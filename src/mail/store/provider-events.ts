@@ -36,15 +36,15 @@ export type Match = { messageId: string; recipientIds: string[] | null };
  * names none and means them all. Null when no message of ours is meant, or the named one is not among its recipients.
  */
 export async function matchEvent(db: Db, provider: string, { messageId, providerMessageId, recipient }: Pick<CanonicalEvent, 'messageId' | 'providerMessageId' | 'recipient'>): Promise<Match | null> {
-  const found = await rows<{ id: string; messageId: string; addressKey: string; own: boolean }>(db, `
+  const found = await rows<{ id: string; messageId: string; addressKey: string; own: boolean | null }>(db, `
     select r.id, r.message_id as "messageId", r.address_key as "addressKey", r.message_id = $1 as own from mail_recipient r
-    where r.message_id = $1 or $1::text is null and r.provider_message_id = $3 and ($2 = 'generic' or r.provider = $2)`,
+    where r.message_id = $1 or r.provider_message_id = $3 and ($2 = 'generic' or r.provider = $2) order by own desc nulls last`,
   messageId ?? null, provider, providerMessageId ?? null);
   const [first] = found;
   if (!first) return null;
   const about = found.filter((row) => row.messageId === first.messageId && (recipient === undefined || row.addressKey === recipient.toLowerCase()));
   if (about.length === 0) return null;
-  return { messageId: first.messageId, recipientIds: recipient === undefined && messageId !== undefined ? null : about.map(({ id }) => id) };
+  return { messageId: first.messageId, recipientIds: recipient === undefined && first.own ? null : about.map(({ id }) => id) };
 }
 
 export async function keepUnmatched(tx: Tx, { provider, event, recipientKey }: ReceivedEvent): Promise<void> {

@@ -10,6 +10,9 @@ const ages = [
   ['mail_capture', 'message_id', 'captured_at', '7 days'], ['mail_capture_report', 'id', 'due_at', '7 days'],
 ] as const;
 
+/** How long the plan of service `s` keeps messages, and what happened to them. */
+const planAge = `case s.plan when 'launch' then interval '30 days' when 'growth' then interval '90 days' else interval '365 days' end`;
+
 export function purgeSteps(contentDays: number): readonly Purge[] {
   const content: Purge = (db, limit) => execute(db, `
     with due as (select id from mail_message where content_purged_at is null and settled_at < now() - $1::int * interval '1 day' order by settled_at limit $2::int for update skip locked),
@@ -19,12 +22,17 @@ export function purgeSteps(contentDays: number): readonly Purge[] {
     delete from mail_message where id in (
       select m.id from mail_service s cross join lateral (
         select id from mail_message where mail_service_id = s.id and settled_at is not null
-          and created_at < now() - case s.plan when 'launch' then interval '30 days' when 'growth' then interval '90 days' else interval '365 days' end
+          and created_at < now() - ${planAge}
           and settled_at < now() - interval '1 day' order by created_at limit $1::int) m limit $1::int)`, limit);
+  const events: Purge = (db, limit) => execute(db, `
+    delete from mail_event where (received_at, id) in (
+      select e.received_at, e.id from mail_service s cross join lateral (
+        select received_at, id from mail_event where mail_service_id = s.id and received_at < now() - ${planAge}
+          and not exists (select from mail_message m where m.id = mail_event.message_id) order by received_at limit $1::int) e limit $1::int)`, limit);
   const suppressions: Purge = (db, limit) => execute(db, `delete from mail_suppression where id in (select id from mail_suppression where expires_at < now() order by expires_at limit $1::int)`, limit);
   const aged = ages.map(([table, key, column, age]): Purge => (db, limit) => execute(db, `
     delete from ${table} where (${key}) in (select ${key} from ${table} where ${column} < now() - interval '${age}' order by ${column} limit $1::int)`, limit));
-  return [content, messages, suppressions, ...aged];
+  return [content, messages, events, suppressions, ...aged];
 }
 
 export async function ensurePartitions(db: Db): Promise<void> {

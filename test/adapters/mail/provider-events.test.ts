@@ -125,6 +125,7 @@ test.each([
   [{ event: 'delivered' }, { type: 'delivered' }],
   [{ event: 'failed', severity: 'permanent' }, { type: 'bounced', bounce: { class: 'hard' } }],
   [{ event: 'failed', severity: 'permanent', reason: 'old' }, { type: 'bounced', bounce: { class: 'soft', subType: 'old' } }],
+  [{ event: 'failed', severity: 'temporary', reason: 'old' }, { type: 'bounced', bounce: { class: 'soft', subType: 'old' } }],
   [{ event: 'failed', severity: 'temporary' }, { type: 'deferred' }],
   [{ event: 'complained' }, { type: 'complained', complaint: {} }],
   [{ event: 'rejected' }, { type: 'rejected' }],
