@@ -1,6 +1,9 @@
-import type pg from 'pg';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
 import type { EmbeddedBackend } from '../../../src/adapters/postgres-backend/embedded';
 import { systemCode } from '../../../src/core/files';
+import { newId } from '../../../src/core/ids';
 import type { PostgresHost } from '../../../src/edge/postgres/host/host';
 import { customer, customerBy, domain, makeService, refusalOf, startGateway, TestRoutes } from '../../support/postgres-gateway';
 import { HostSite, type TestService } from '../../support/postgres-host';
@@ -13,7 +16,7 @@ let intruder: TestService;
 let victim: TestService;
 let session: pg.Client;
 const routes = new TestRoutes();
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 beforeAll(async () => {
   site = await HostSite.make();
@@ -121,4 +124,74 @@ test('what a customer is sold works: databases, roles, extensions, maintenance, 
     'create database second', 'create role colleague login', 'create schema private', 'create extension btree_gist', 'create extension btree_gin', 'vacuum', 'analyze',
     'select count(*) from pg_stat_activity', 'create publication everything', 'drop database second', 'drop role colleague',
   ]) expect([sql, await refusal(sql)]).toEqual([sql, null]);
+});
+
+/** A service of its own, to the customer's session in which everything is the customer's. */
+async function planted(sql: string): Promise<{ service: TestService; owner: pg.Client }> {
+  const service = await makeService(backend, routes, 'starter');
+  const owner = customer(gateway.port, service);
+  owner.on('error', () => undefined);
+  await owner.connect();
+  await owner.query(sql);
+  return { service, owner };
+}
+
+test('nothing a customer has planted in its own databases runs with the platform’s rights', async () => {
+  const { service, owner } = await planted(`
+    create table trapped (who text); grant insert on trapped to public; create table kept (t text); insert into kept values ('one');
+    create function trap(name, name) returns boolean language plpgsql as $$ begin insert into public.trapped values (current_user); return pg_catalog.nameregexne($1, $2::text); end $$;
+    create operator public.!~ (leftarg = name, rightarg = name, function = trap);
+    create function format(text, name, text) returns text language plpgsql as $$ begin insert into public.trapped values (current_user); return pg_catalog.format($1, $2, $3); end $$;
+    create function as_text(kept) returns text language plpgsql as $$ begin raise exception 'this ran in a drill'; end $$; create cast (kept as text) with function as_text(kept);
+    create materialized view never as select 1 as n with no data;
+    alter database app set search_path = public, pg_catalog`);
+  for (const [setting, value] of [['role', service.ref.names.owner], ['local_preload_libraries', 'missing'], ['transaction_timeout', `'1ms'`], ['idle_session_timeout', `'1ms'`], ['default_transaction_read_only', 'on']]) {
+    await owner.query(`alter database app set ${setting} = ${value}`);
+  }
+  await backend.setAccessMode({ ...service.ref, mode: 'restricted', stop: false });
+  await backend.setAccessMode({ ...service.ref, mode: 'full', stop: false });
+  const backupId = newId('bak');
+  await backend.snapshot({ ...service.ref, backupId });
+  expect((await backend.drill(service.ref.serviceId, backupId)).tables).toBeGreaterThan(50);
+  const again = customer(gateway.port, service, { options: '-c local_preload_libraries= -c transaction_timeout=0 -c idle_session_timeout=0 -c search_path=public' });
+  await again.connect();
+  expect((await again.query('select who from trapped')).rows).toEqual([]);
+  await again.end();
+});
+
+test.each([
+  ['the catalogue of roles', 'lock table pg_catalog.pg_authid in access exclusive mode'],
+  ['the catalogue of databases', 'lock table pg_catalog.pg_database in access exclusive mode'],
+  ['its own role', `set role none; alter role current_user password 'another'`],
+])('a customer that locks %s is restricted, given another password, closed and deleted all the same', async (_what, lock) => {
+  const { service, owner } = await planted('create table kept (n int)');
+  const locked = async (): Promise<pg.Client> => {
+    const client = customer(gateway.port, service);
+    client.on('error', () => undefined);
+    await client.connect();
+    await client.query(`set idle_in_transaction_session_timeout = 0; begin; ${lock}`);
+    return client;
+  };
+  await owner.end();
+  await locked();
+  await backend.setAccessMode({ ...service.ref, mode: 'restricted', stop: false });
+  await backend.setAccessMode({ ...service.ref, mode: 'full', stop: false });
+  await locked();
+  await backend.ensureAccess({ ...service.ref, generation: 2, logins: [service.login], endSessionsOf: [] });
+  await locked();
+  await backend.setAccessMode({ ...service.ref, generation: 3, mode: 'blocked', stop: false });
+  await backend.destroy({ ...service.ref, generation: 3, retain: false });
+  expect((await backend.inventory()).map(({ serviceId }) => serviceId)).not.toContain(service.ref.serviceId);
+});
+
+test('a database whose removal was cut short keeps neither a restriction nor a deletion from its end', async () => {
+  const { service, owner } = await planted('create database second');
+  const { instanceRef } = (await backend.inventory()).find(({ serviceId }) => serviceId === service.ref.serviceId) ?? { instanceRef: '' };
+  const { slot } = JSON.parse(await readFile(join(site.dataDir, 'instances', instanceRef, 'instance.json'), 'utf8'));
+  const admin = new pg.Client({ host: join(site.runDir, String(slot)), port: site.config.PG_PORT_BASE + slot, user: 'holdfast_admin', database: 'postgres' });
+  await admin.connect();
+  await admin.query(`update pg_database set datconnlimit = -2 where datname = 'second'`);
+  await admin.end();
+  for (const mode of ['restricted', 'full', 'blocked'] as const) await backend.setAccessMode({ ...service.ref, mode, stop: false });
+  await owner.end().catch(() => undefined);
 });

@@ -7,6 +7,7 @@ import { readFileIfAny } from '../../../core/files';
 import { planLimits, type Limits, type Plan } from '../../../postgres/rules';
 import { ensureArchive } from './archive';
 import { closedHbaConf, pgHbaConf, pgIdentConf, postgresqlConf, type Recovery } from './configuration';
+import { pastCustomers } from './held-up';
 import { giveTo, initialise } from './initialise';
 import { usedBytes } from './observe';
 import { writeRecord, type InstanceRecord } from './record';
@@ -121,7 +122,7 @@ export class Instance {
   }
 
   asSuperuser<T>(work: (client: pg.Client) => Promise<T>, database?: string): Promise<T> {
-    return asSuperuser(this, work, database);
+    return pastCustomers(this.data, () => asSuperuser(this, work, database));
   }
 
   /** The directory is at `target`, with everything in it; the instance is stopped and its slot free. */

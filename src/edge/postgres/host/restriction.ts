@@ -5,6 +5,9 @@ import { inOneTransaction } from './superuser';
 
 const { escapeIdentifier: name, escapeLiteral: text } = pg;
 
+/** Databases customers may connect to; the other three are closed to them. One whose removal was cut short (-2) can only be dropped. */
+export const customerDatabases = `datname <> 'postgres' and not datistemplate and datconnlimit <> -2`;
+
 /** Anybody may call these and write large objects; without them storage cannot grow (src/backend/libpq/be-fsstubs.c). */
 const largeObjectWriters = [
   'lo_creat(integer)', 'lo_create(oid)', 'lo_from_bytea(oid, bytea)', 'lo_put(oid, bigint, bytea)', 'lowrite(integer, bytea)', 'lo_truncate(integer, integer)',
@@ -65,7 +68,7 @@ export async function endCustomerSessions(client: pg.Client): Promise<void> {
 
 async function facts(client: pg.Client, names: Names): Promise<{ restricted: boolean; logins: string[]; databases: string[] }> {
   const roles = await client.query<{ rolname: string }>('select rolname from pg_roles where rolname = any($1::text[])', [[...names.logins, names.restricted]]);
-  const databases = await client.query<{ datname: string }>(`select datname from pg_database where datname <> 'postgres' and not datistemplate and datallowconn`);
+  const databases = await client.query<{ datname: string }>(`select datname from pg_database where ${customerDatabases} and datallowconn`);
   const found = roles.rows.map((row) => row.rolname);
   return { restricted: found.includes(names.restricted), logins: names.logins.filter((login) => found.includes(login)), databases: databases.rows.map((row) => row.datname) };
 }

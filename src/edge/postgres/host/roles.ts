@@ -3,7 +3,7 @@ import { AppError } from '../../../core/errors';
 import type { Names } from '../../../postgres/rules';
 import type { HostCall } from '../../../postgres/schemas/host';
 import type { Instance } from './instance';
-import { endCustomerSessions } from './restriction';
+import { customerDatabases, endCustomerSessions } from './restriction';
 import { inOneTransaction } from './superuser';
 
 const { escapeIdentifier: name, escapeLiteral: text } = pg;
@@ -13,9 +13,6 @@ type Login = HostCall<'ensureAccess'>['logins'][number];
 export const poolNames: Names = {
   label: 'pool', key: 'pool', owner: 'o_pool', logins: ['u_pool_1', 'u_pool_2'], restricted: 'r_pool', database: 'app',
 };
-
-/** Databases customers may connect to; the other three are closed to them. */
-const customerDatabases = `datname <> 'postgres' and not datistemplate`;
 
 /**
  * Exactly these logins may connect, to a database that belongs to the service's owner role; what the login makes belongs

@@ -73,11 +73,16 @@ export async function stopServer(data: string): Promise<void> {
  */
 export async function endLeftovers(data: string): Promise<void> {
   for (;;) {
-    const left = readdirSync('/proc').map(Number).filter((pid) => pid > 0 && standsIn(pid, data));
+    const left = processesIn(data);
     if (left.length === 0) return rmSync(join(data, 'postmaster.pid'), { force: true });
     for (const pid of left) send(pid, 'SIGKILL');
     await delay(pollMs);
   }
+}
+
+/** Processes that stand in the data directory: a postmaster and what it has forked. */
+export function processesIn(data: string): number[] {
+  return readdirSync('/proc').map(Number).filter((pid) => pid > 0 && standsIn(pid, data));
 }
 
 function standsIn(pid: number, data: string): boolean {
@@ -88,7 +93,7 @@ function standsIn(pid: number, data: string): boolean {
   }
 }
 
-function send(pid: number, signal: NodeJS.Signals): void {
+export function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {

@@ -3,6 +3,15 @@ import { AppError } from '../../../core/errors';
 
 export type SuperuserAddress = { socketDir: string; port: number };
 
+/**
+ * What the owner of a database may have set for every session in it (ALTER DATABASE … SET) is not for ours: least of all where names are looked up. With
+ * any schema but the catalogue on the path, a function or an operator of a customer's would run with our rights (CVE-2018-1058).
+ */
+const ownSettings = Object.entries({
+  search_path: 'pg_catalog', role: 'none', local_preload_libraries: '', default_transaction_read_only: 'off', default_transaction_isolation: 'read\\ committed',
+  transaction_timeout: '0', idle_session_timeout: '0', idle_in_transaction_session_timeout: '60s', lock_timeout: '0', standard_conforming_strings: 'on',
+}).map(([setting, value]) => `-c ${setting}=${value}`).join(' ');
+
 /** A session as holdfast_admin over the instance's own socket; ends with `work`. Errors: `backend_error` with the SQLSTATE alone. */
 export async function asSuperuser<T>(address: SuperuserAddress, work: (client: pg.Client) => Promise<T>, database = 'postgres'): Promise<T> {
   const client = await connectSuperuser(address, database);
@@ -19,7 +28,7 @@ export async function asSuperuser<T>(address: SuperuserAddress, work: (client: p
 export async function connectSuperuser({ socketDir, port }: SuperuserAddress, database = 'postgres'): Promise<pg.Client> {
   const client = new pg.Client({
     host: socketDir, port, user: 'holdfast_admin', database, application_name: 'holdfast', connectionTimeoutMillis: 5_000, statement_timeout: 12_000,
-    options: '-c default_transaction_read_only=off', // what a read-only service's customers are given is not for us
+    options: ownSettings,
   });
   client.on('error', () => undefined); // the statement under way is refused as well, and that is where it is dealt with
   await client.connect();
