@@ -18,8 +18,8 @@ export interface ModSecurityOptions {
 
 export interface ModSecurity {
   readonly pid: number;
-  /** Ids of the rules that matched, one list per request in order. */
-  readonly matchedRules: () => string[][];
+  /** Ids of the rules that matched, by the value of the header `X-Corpus` of each request that came as far as ModSecurity. */
+  readonly matchedRules: () => ReadonlyMap<string, readonly string[]>;
   stop(): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ SecAuditEngine ${engine === 'DetectionOnly' ? 'On' : 'RelevantOnly'}
 SecAuditLogFormat JSON
 SecAuditLogType Serial
 SecAuditLog ${audit}
-SecAuditLogParts AHZ
+SecAuditLogParts ABHZ
 SecDefaultAction "phase:1,log,auditlog,pass"
 SecDefaultAction "phase:2,log,auditlog,pass"
 SecRule REQUEST_HEADERS:Content-Type "^(?:application(?:/soap\\+|/)|text/)xml" "id:200000,phase:1,t:none,t:lowercase,pass,nolog,ctl:requestBodyProcessor=XML"
@@ -98,8 +98,10 @@ http {
 }
 
 /** The audit log of format JSON is one object a line; rule ids are quoted strings in it. */
-function matched(log: string): string[][] {
-  return log.split('\n').filter((line) => line.startsWith('{')).map((line) => [...line.matchAll(/"ruleId":"(\d+)"/g)].map(([, id = '']) => id));
+function matched(log: string): Map<string, string[]> {
+  return new Map(log.split('\n').filter((line) => line.startsWith('{')).map((line) => [
+    /"x-corpus":"(\d+)"/i.exec(line)?.[1] ?? '', [...line.matchAll(/"ruleId":"(\d+)"/g)].map(([, id = '']) => id),
+  ]));
 }
 
 async function listening(port: number): Promise<void> {
