@@ -5,12 +5,20 @@ const args = (...parsed: Parameters<typeof parseBody>) => parseBody(...parsed).a
 
 test.each([
   ['application/x-www-form-urlencoded; charset=utf-8', 'URLENCODED'], ['multipart/form-data; boundary=x', 'MULTIPART'], ['application/json', 'JSON'], ['APPLICATION/PROBLEM+JSON', 'JSON'],
-  ['text/xml', 'XML'], ['application/soap+xml', 'XML'], ['text/plain', ''], ['', ''], ['application/octet-stream', ''],
+  ['text/xml', 'XML'], ['application/csp-report', 'JSON'], ['application/x-ndjson', 'JSON'], ['application/soap+xml', 'XML'], ['text/plain', ''], ['', ''], ['application/octet-stream', ''],
 ])('%s is read as %s', (type, processor) => expect(processorOf(type)).toBe(processor));
 
 test('forms: decoded once, repeated and empty names kept', () => {
   expect(args('a=1&a=2&=x&b&c=%3D+%26&%41=%zz', 'URLENCODED', '', true)).toEqual(['a=1', 'a=2', '=x', 'b=', 'c== &', 'A=%zz']);
   expect(parseBody(Array.from({ length: 1_001 }, (_, at) => `a${at}=1`).join('&'), 'URLENCODED', '', true)).toMatchObject({ excess: ['arguments'], error: null });
+  expect(args(`${'&'.repeat(9_000)}x=1`, 'URLENCODED', '', true)).toEqual(['x=1']);
+});
+
+test('text is one argument, JSON whatever its type the arguments of that', () => {
+  expect(args('some text', '', 'text/plain; charset=utf-8', true)).toEqual(['body=some text']);
+  expect(args(' {"a":"<script>"}', '', 'text/plain', true)).toEqual(['json.a=<script>']);
+  expect(args('{"a":', '', '', true)).toEqual(['body={"a":']);
+  expect(args('\x00\x01', '', 'application/octet-stream', true)).toEqual([]);
 });
 
 describe('JSON', () => {
@@ -18,6 +26,11 @@ describe('JSON', () => {
   test('scalars are arguments named by their path', () => {
     expect(args('{"a":{"b":["x",1,{"c":null}]},"d":true,"a":"again"}', 'JSON', '', true)).toEqual(['json.a.b.array_0=x', 'json.a.b.array_1=1', 'json.a.b.array_2.c=', 'json.d=true', 'json.a=again']);
     expect(args('"bare"', 'JSON', '', true)).toEqual(['json=bare']);
+  });
+  test('a byte order mark is passed over, lines of documents are read where the type says so', () => {
+    expect(args('\xef\xbb\xbf{"a":1}', 'JSON', 'application/json', true)).toEqual(['json.a=1']);
+    expect(args('{"a":1}\n{"a":2}\n', 'JSON', 'application/x-ndjson', true)).toEqual(['json.a=1', 'json.a=2']);
+    expect(read('{"a":1}\n{"a":2}').error).not.toBeNull();
   });
   test('escapes become bytes', () => expect(args('{"k\\u0065y":"\\u00e9\\ud83d\\ude00\\n\\/\\\\"}', 'JSON', '', true)).toEqual([`json.key=\xc3\xa9\xf0\x9f\x98\x80\n/\\`]));
   test.each(['{', '[1,]', '{"a" 1}', "{'a':1}", '01', 'tru', '"\n"', '"\\x41"', '{} x', '[1}', 'NaN'])('%j is an error', (text) => expect(read(text).error).not.toBeNull());
@@ -64,11 +77,11 @@ describe('multipart', () => {
     ['data after the last', `${field('a', '1')}--XX--\r\nmore`, type, 'DATA_AFTER'],
     ['no last boundary', field('a', '1'), type, 'UNMATCHED_BOUNDARY'],
     ['folded headers', `${part('Content-Disposition: form-data;\r\n name="a"', '1')}--XX--`, type, 'HEADER_FOLDING'],
-    ['bare names', `${part('Content-Disposition: form-data; name=a', '1')}--XX--`, type, 'INVALID_QUOTING'],
+    ['a bare name that is no token', `${part('Content-Disposition: form-data; name=a(b', '1')}--XX--`, type, 'INVALID_QUOTING'],
     ['names in single quotes', `${part("Content-Disposition: form-data; name='a'", '1')}--XX--`, type, 'INVALID_QUOTING'],
     ['two names', `${part('Content-Disposition: form-data; name="a"; name="b"', '1')}--XX--`, type, 'INVALID_PART'],
     ['another disposition', `${part('Content-Disposition: attachment; name="a"', '1')}--XX--`, type, 'INVALID_PART'],
-    ['filename*', `${part('Content-Disposition: form-data; name="a"; filename*=utf-8\'\'x', '1')}--XX--`, type, 'INVALID_PART'],
+    ['filename* in an unknown charset', `${part('Content-Disposition: form-data; name="a"; filename*=utf-7\'\'x', '1')}--XX--`, type, 'INVALID_PART'],
     ['a header twice', `${part('Content-Disposition: form-data; name="a"\r\nContent-Disposition: form-data; name="b"', '1')}--XX--`, type, 'HEADER_REPEATED'],
     ['a header that is none', `${part('Content-Disposition: form-data; name="a"\r\nnonsense', '1')}--XX--`, type, 'INVALID_HEADER'],
     ['mixed line ends', `--XX\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--XX--`, type, 'CRLF_LF_LINES'],
@@ -81,6 +94,11 @@ describe('multipart', () => {
   test('a boundary that browsers make is none', () => {
     const boundary = '----WebKitFormBoundaryabc';
     expect(read(`--${boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--${boundary}--\r\n`, `multipart/form-data; boundary=${boundary}`)).toMatchObject({ multipartFlags: [], error: null });
+  });
+  test('what other clients than browsers send is read: bare tokens, a quoted boundary, filename* beside and instead of filename', () => {
+    const both = read(`\r\n${part("Content-Disposition: form-data; name=file; filename=\"=?utf-8?B?eA==?=\"; filename*=utf-8''n%C3%A4.php", 'x')}--XX--\r\n\r\n`, 'multipart/form-data; boundary="XX"');
+    expect(both).toMatchObject({ files: [{ field: 'file', fileName: '=?utf-8?B?eA==?=', size: 1 }, { field: 'file', fileName: 'n\xc3\xa4.php', size: 1 }], multipartFlags: ['BOUNDARY_QUOTED'], error: null });
+    expect(read(`${part("Content-Disposition: form-data; name=\"f\"; filename*=UTF-8'en'a+b%20c", 'x')}--XX--`)).toMatchObject({ files: [{ fileName: 'a+b c' }], multipartFlags: [], error: null });
   });
   test('a cut body is no error', () => expect(read(`${field('a', '1')}${part('Content-Disposition: form-data; name="b"', 'par')}`.slice(0, -4), type, false)).toMatchObject({ error: null, multipartFlags: [] }));
   test('more than 64 parts are excess', () => expect(read(`${field('a', '1').repeat(65)}--XX--`)).toMatchObject({ excess: ['parts'], error: null }));

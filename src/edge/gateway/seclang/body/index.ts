@@ -1,18 +1,21 @@
 import { decodeBody } from './content-encoding';
 import { parseJson } from './json';
 import { parseMultipart } from './multipart';
-import { emptyBody, type Excess, type ParsedBody, type Processor } from './types';
+import { emptyBody, type Excess, type Pair, type ParsedBody, type Processor } from './types';
 import { parseUrlencoded } from './urlencoded';
 import { parseXml } from './xml';
 
 export interface BodyHeaders { readonly contentType: string; readonly contentEncoding: string }
 
+const sequences: ReadonlySet<string> = new Set(['application/x-ndjson', 'application/ndjson', 'application/jsonl', 'application/json-seq']);
+const typeOf = (contentType: string) => (contentType.split(';', 1)[0] ?? '').trim().toLowerCase();
+
 /** The processor that a Content-Type asks for. */
 export function processorOf(contentType: string): Processor {
-  const type = (contentType.split(';', 1)[0] ?? '').trim().toLowerCase();
+  const type = typeOf(contentType);
   if (type === 'application/x-www-form-urlencoded') return 'URLENCODED';
   if (type === 'multipart/form-data') return 'MULTIPART';
-  if (type === 'application/json' || type === 'text/json' || /^[^/]+\/[^/]+\+json$/.test(type)) return 'JSON';
+  if (type === 'application/json' || type === 'text/json' || type === 'application/csp-report' || sequences.has(type) || /^[^/]+\/[^/]+\+json$/.test(type)) return 'JSON';
   if (type === 'application/xml' || type === 'text/xml' || /^[^/]+\/[^/]+\+xml$/.test(type)) return 'XML';
   return '';
 }
@@ -27,12 +30,12 @@ export function plainBody(body: Buffer, contentEncoding: string): { text: string
 /** Reads the body with one processor. Never throws; what cannot be read is an `error`. */
 export function parseBody(text: string, processor: Processor, contentType: string, complete: boolean): ParsedBody {
   switch (processor) {
-    case '': return emptyBody;
+    case '': return { ...emptyBody, args: plainArguments(text, typeOf(contentType), complete) };
     case 'URLENCODED': {
       const { args, excess } = parseUrlencoded(text);
       return { ...emptyBody, processor, args, excess: excess ? ['arguments'] : [] };
     }
-    case 'JSON': return { ...emptyBody, processor, ...parseJson(text, complete) };
+    case 'JSON': return { ...emptyBody, processor, ...parseJson(text, complete, sequences.has(typeOf(contentType))) };
     case 'XML': {
       const { text: content, attributes, error, excess } = parseXml(text, complete);
       return { ...emptyBody, processor, xml: { text: content, attributes }, error, excess };
@@ -43,4 +46,11 @@ export function parseBody(text: string, processor: Processor, contentType: strin
       return { ...emptyBody, processor, ...content, multipartFlags: [...flags.filter((flag) => flag !== 'CRLF_LINE'), ...mixed] };
     }
   }
+}
+
+/** Text without a processor, or of no type at all, is one argument `body`; where it is JSON, what some servers read whatever its type, the arguments of that. */
+function plainArguments(text: string, type: string, complete: boolean): readonly Pair[] {
+  if (text === '' || !(type === '' || type.startsWith('text/') || type === 'application/graphql')) return [];
+  const json = /^\s*[{[]/.test(text) ? parseJson(text, complete) : null;
+  return json && json.error === null && json.excess.length === 0 ? json.args : [{ name: 'body', value: text }];
 }

@@ -4,19 +4,23 @@ export interface JsonArguments { readonly args: readonly Pair[]; readonly error:
 
 /**
  * Every scalar as an argument named by its path (`json.user.array_0`), as ModSecurity 3 names them; repeated keys all count. A body cut off by the
- * inspection limit (`complete` false) gives what stands before the cut. Text is latin1 bytes.
+ * inspection limit (`complete` false) gives what stands before the cut. Text is latin1 bytes. `isSequence`: documents may follow each other, as lines.
  */
-export function parseJson(text: string, complete: boolean): JsonArguments {
-  const reader = new JsonReader(text);
+export function parseJson(text: string, complete: boolean, isSequence = false): JsonArguments {
+  const reader = new JsonReader(text.startsWith(byteOrderMark) ? text.slice(byteOrderMark.length) : text);
   let error: string | null = null;
   try {
-    reader.document();
+    do reader.document(); while (isSequence && !reader.isAtEnd);
+    reader.end();
   } catch (thrown) {
     if (!(thrown instanceof JsonFault)) throw thrown;
     if (complete || !thrown.atEnd) error = thrown.message;
   }
   return { args: reader.args, error: reader.excess.size > 0 ? null : error, excess: [...reader.excess] };
 }
+
+/** RFC 8259 §8.1: may be passed over. */
+const byteOrderMark = '\xef\xbb\xbf';
 
 class JsonFault extends Error {
   constructor(message: string, readonly atEnd: boolean) { super(message); }
@@ -33,7 +37,12 @@ class JsonReader {
     if (this.at >= this.text.length) return;
     this.value('json', 1);
     this.space();
-    if (this.at < this.text.length) throw this.fault('something follows the document');
+  }
+
+  get isAtEnd(): boolean { return this.at >= this.text.length; }
+
+  end(): void {
+    if (!this.isAtEnd) throw this.fault('something follows the document');
   }
 
   private value(name: string, depth: number): void {

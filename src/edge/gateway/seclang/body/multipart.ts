@@ -1,3 +1,4 @@
+import { urlDecode } from '../transformations/decode';
 import { argumentsMax, type Excess, type FilePart, type Pair, partsMax } from './types';
 
 export interface MultipartContent {
@@ -66,8 +67,8 @@ class Multipart {
   /** What stands before the first boundary is the preamble. */
   private first(body: string, mark: string): number {
     const at = body.indexOf(`\n${mark}`);
-    if (at >= 0) this.flags.add('DATA_BEFORE');
-    else if (this.complete) { this.flags.add('UNMATCHED_BOUNDARY'); this.error = 'no part begins'; }
+    if (at >= 0 && /[^\r\n]/.test(body.slice(0, at))) this.flags.add('DATA_BEFORE');
+    if (at < 0 && this.complete) { this.flags.add('UNMATCHED_BOUNDARY'); this.error = 'no part begins'; }
     return at < 0 ? -1 : at + 1;
   }
 
@@ -93,7 +94,7 @@ class Multipart {
   }
 
   private epilogue(rest: string): void {
-    if (rest !== '' && rest !== lineBreak && rest !== '\n') this.flags.add('DATA_AFTER');
+    if (!/^[\r\n]*$/.test(rest)) this.flags.add('DATA_AFTER');
   }
 
   private part(text: string): void {
@@ -110,7 +111,7 @@ class Multipart {
     const disposition = this.disposition(dispositions[0]?.value ?? '');
     if (dispositions.length !== 1 || disposition === null) return;
     for (const { line } of headers) this.partHeaders.push({ name: disposition.name, value: line });
-    if (disposition.fileName !== null) this.files.push({ field: disposition.name, fileName: disposition.fileName, size: value.length });
+    if (disposition.fileNames.length > 0) for (const fileName of disposition.fileNames) this.files.push({ field: disposition.name, fileName, size: value.length });
     else if (this.args.length < argumentsMax) this.args.push({ name: disposition.name, value });
     else this.excess.add('arguments');
   }
@@ -133,8 +134,8 @@ class Multipart {
     return headers;
   }
 
-  /** RFC 7578 §4.2: `form-data; name="…"; filename="…"`, each once; `filename*` is not allowed there. */
-  private disposition(value: string): { name: string; fileName: string | null } | null {
+  /** RFC 7578 §4.2: `form-data; name="…"; filename="…"`, each once. It forbids `filename*` (RFC 8187), which clients send nevertheless: rules see both names. */
+  private disposition(value: string): { name: string; fileNames: readonly string[] } | null {
     const wrong = (flag: string, why: string) => { this.flags.add(flag); this.error = why; return null; };
     if (!/^form-data\s*(?:;|$)/i.test(value)) return wrong('INVALID_PART', 'a part is not form-data');
     const found = new Map<string, string>();
@@ -145,12 +146,24 @@ class Multipart {
       end = parameter.lastIndex;
       const name = (match[1] ?? '').toLowerCase();
       if (found.has(name)) return wrong('INVALID_PART', 'a parameter of a part stands twice');
-      if (match[2] === undefined) this.flags.add('INVALID_QUOTING');
+      if (match[2] === undefined && name !== 'filename*' && !bareValue.test(match[3] ?? '')) this.flags.add('INVALID_QUOTING');
       found.set(name, (match[2] ?? match[3] ?? '').replace(/\\(["\\])/g, '$1'));
     }
     if (!/^\s*;?\s*$/.test(value.slice(end))) return wrong('INVALID_QUOTING', 'the parameters of a part cannot be read');
     const name = found.get('name');
-    if (name === undefined || found.has('filename*')) return wrong('INVALID_PART', 'a part has no name');
-    return { name, fileName: found.get('filename') ?? null };
+    if (name === undefined) return wrong('INVALID_PART', 'a part has no name');
+    const extended = found.get('filename*');
+    const decoded = extended === undefined ? [] : extendedValue(extended);
+    if (decoded === null) return wrong('INVALID_PART', 'the name of a file cannot be read');
+    return { name, fileNames: [...new Set([...found.has('filename') ? [found.get('filename') ?? ''] : [], ...decoded])] };
   }
+}
+
+/** A token (RFC 9110 §5.6.2), but for the single quote that some readers take for one. */
+const bareValue = /^[\w!#$%&*+\-.^`|~]+$/;
+
+/** RFC 8187 §3.2: `utf-8''na%C3%AFve.txt`; null for what is not, or of another charset than that and latin1. */
+function extendedValue(text: string): readonly string[] | null {
+  const found = /^(utf-8|iso-8859-1)'[\w-]*'((?:[\w!#$&+\-.^`|~]|%[0-9a-fA-F]{2})*)$/i.exec(text);
+  return found ? [urlDecode((found[2] ?? '').replaceAll('+', '%2b'))] : null;
 }

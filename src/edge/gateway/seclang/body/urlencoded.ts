@@ -5,9 +5,12 @@ import { argumentsMax, type Pair } from './types';
 export function parseUrlencoded(text: string): { args: Pair[]; excess: boolean } {
   const args: Pair[] = [];
   if (text === '') return { args, excess: false };
-  for (const part of text.split('&', argumentsMax * 2)) {
-    if (part === '') continue;
+  for (let start = 0, end = 0; end < text.length; start = end + 1) {
+    end = text.indexOf('&', start);
+    if (end < 0) end = text.length;
+    if (end === start) continue;
     if (args.length === argumentsMax) return { args, excess: true };
+    const part = text.slice(start, end);
     const at = part.indexOf('=');
     args.push({ name: urlDecode(at < 0 ? part : part.slice(0, at)), value: at < 0 ? '' : urlDecode(part.slice(at + 1)) });
   }
