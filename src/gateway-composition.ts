@@ -40,6 +40,8 @@ export function gatewayParts({ config, db, log, metrics: { registry, operatorAle
   };
 }
 
+const listedMax = 200;
+
 /** The rule sets the operator has, judged here and, what takes long, in threads. A set that is refused is an alert; its zones use the other. */
 async function openEngine({ CRS_DIR, GATEWAY_RULES_DIR, GATEWAY_ENGINE_THREADS }: Config, log: Log, { registry, operatorAlerts }: Pick<Metrics, 'registry' | 'operatorAlerts'>): Promise<StartedRuleEngine> {
   const started = startRuleEngine({ crsDir: CRS_DIR ?? null, rulesDir: GATEWAY_RULES_DIR, threads: GATEWAY_ENGINE_THREADS || availableParallelism() });
@@ -49,7 +51,9 @@ async function openEngine({ CRS_DIR, GATEWAY_RULES_DIR, GATEWAY_ENGINE_THREADS }
     operatorAlerts.inc({ action: 'refusedRuleSet' });
   }
   const rules = new Gauge({ registers: [registry], name: 'gateway_rules', help: 'Rules of a loaded set: running, skipped because this engine cannot run them, with expressions that see a prefix only', labelNames: ['set', 'state'] });
+  const listed = new Gauge({ registers: [registry], name: 'gateway_rules_listed', help: 'Each rule of a loaded set that is skipped, and each expression that sees a prefix only', labelNames: ['set', 'state', 'what'] });
   for (const { version, rules: count, skipped, unguarded } of sets) {
+    for (const [state, list] of [['skipped', skipped], ['prefix', unguarded]] as const) for (const what of list) listed.set({ set: version, state, what: what.slice(0, listedMax) }, 1);
     for (const [state, value] of [['running', count], ['skipped', skipped.length], ['prefix', unguarded.length]] as const) rules.set({ set: version, state }, value);
     log.info({ version, rules: count, skipped, unguarded }, 'a rule set is loaded');
   }

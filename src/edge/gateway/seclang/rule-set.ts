@@ -23,7 +23,7 @@ export interface RuleSet {
   readonly skipped: readonly Skipped[];
   readonly ignored: readonly Skipped[];
   readonly ruleCount: number;
-  /** Expressions that run on a prefix only. */
+  /** Rules with expressions that run on a prefix only, and those. */
   readonly unguarded: readonly string[];
   program(levels: Levels): Program;
 }
@@ -70,7 +70,10 @@ function ruleSet(name: string, items: readonly (Rule | Marker)[], compiler: Comp
     version: `${name}-${parsed.signature?.split('/')[1]?.split(/\s/)[0] ?? 'unknown'}`, operators: compiler.operators, repeated: new RepeatedTexts(),
     descriptions: rules.filter((rule) => rule.logged && rule.source.message !== '' && !rule.summing).map(describe),
     skipped: parsed.skipped, ignored: parsed.ignored, ruleCount: rules.length,
-    unguarded: compiler.operators.all.flatMap(({ pattern }) => (pattern?.guard === 'prefix' ? [pattern.source] : [])),
+    unguarded: rules.flatMap(links).flatMap(({ id, operator }) => {
+      const pattern = compiler.operators.all[operator]?.pattern;
+      return pattern?.guard === 'prefix' ? [`${id} ${pattern.source}`] : [];
+    }),
     program: (levels) => {
       const key = `${levels.blocking}/${levels.detection}`;
       let program = programs.get(key);
@@ -78,6 +81,11 @@ function ruleSet(name: string, items: readonly (Rule | Marker)[], compiler: Comp
       return program;
     },
   };
+}
+
+/** A rule and the following ones of its chain. */
+function links(rule: Rule): Rule[] {
+  return rule.next ? [rule, ...links(rule.next)] : [rule];
 }
 
 function describe(rule: Rule): RuleDescription {
