@@ -47,12 +47,12 @@ const selfTestMaxMs = 100;
 export function compilePattern(source: string, options: PatternOptions): CompiledPattern {
   const user = options.source === 'user';
   if (user && source.length > userPatternMax) throw new PatternError(`it is longer than ${userPatternMax} characters`);
-  const { tree, references } = parsePattern(source, { dialect: user ? 'user' : 'pcre', ignoreCase: options.ignoreCase ?? false });
+  const { tree, references, multiline } = parsePattern(source, { dialect: user ? 'user' : 'pcre', ignoreCase: options.ignoreCase ?? false });
   const captures = references || (options.captures ?? false);
   const literals = requiredLiterals(tree);
-  const flags = user ? '' : 'm';
+  const flags = multiline ? 'm' : '';
   const plain = writePattern(tree, { split: false, captures });
-  const re2 = () => attempt(() => RE2JS.compile(plain.replaceAll('[^]', '[\\x00-\\x{10FFFF}]'), user ? 0 : RE2JS.MULTILINE));
+  const re2 = () => attempt(() => RE2JS.compile(plain.replaceAll('[^]', '[\\x00-\\x{10FFFF}]'), multiline ? RE2JS.MULTILINE : 0));
   const split = attempt(() => writePattern(tree, { split: true, captures }));
   if (split !== null && isLinear(split, flags)) return { source, guard: 'guarded', literals, ...byLength(onV8(new RegExp(split, flags), Infinity), re2) };
   if (user) throw new PatternError('it uses what cannot be run in linear time: look-around, back-references or too large repeats');

@@ -79,6 +79,20 @@ describe('actions', () => {
   test('skipAfter goes on behind its marker', () => {
     expect(matching(`SecRule ARGS:a "@streq 1" "id:1,phase:2,pass,nolog,skipAfter:END"\nSecAction "id:2,phase:2,${hit}"\nSecMarker END\nSecAction "id:3,phase:2,${hit}"`, { target: '/?a=1' })).toEqual(['3']);
   });
+  test('skip passes over the rules that follow', () => {
+    const rules = `SecRule ARGS:a "@streq 1" "id:1,phase:2,pass,nolog,skip:2"\nSecAction "id:2,phase:2,${hit}"\nSecRule ARGS "@rx ." "id:3,phase:2,${hit},chain"\n  SecRule ARGS "@rx ."\nSecAction "id:4,phase:2,${hit}"`;
+    expect(matching(rules, { target: '/?a=1' })).toEqual(['4']);
+    expect(matching(rules, { target: '/?a=2' })).toEqual(['2', '3', '4']);
+  });
+  test('SecRuleUpdateTargetById takes values out, wherever it stands', () => {
+    const rules = `SecRule REQUEST_COOKIES "@streq x" "id:5,phase:2,${hit}"\nSecRuleUpdateTargetById 4-6 "!REQUEST_COOKIES:/^_ga/"`;
+    expect(matching(rules, { headers: [['cookie', '_ga_1=x']] })).toEqual([]);
+    expect(matching(rules, { headers: [['cookie', '_ga_1=x; b=x']] })).toEqual(['5']);
+  });
+  test('macros name any variable', () => {
+    expect(matching(`SecRule REQUEST_METHOD "!@streq %{ARGS._method}" "id:1,phase:2,t:lowercase,${hit}"`, { target: '/?_method=get' })).toEqual([]);
+    expect(ask(setOf(`SecAction "id:1,phase:2,${hit.replace("msg:'m'", "msg:'%{REQUEST_METHOD} %{request_headers.x-a} %{NONSENSE}.'")}"`), { headers: [['x-a', 'b']] })).toMatchObject({ matches: [{ message: 'GET b .' }] });
+  });
   test('multiMatch looks after each transformation', () => {
     expect(matching(`SecRule ARGS "@rx ^%41$" "id:1,phase:2,t:none,t:urlDecode,${hit}"`, { target: '/?a=%2541' })).toEqual([]);
     expect(matching(`SecRule ARGS "@rx ^%41$" "id:1,phase:2,t:none,t:urlDecode,multiMatch,${hit}"`, { target: '/?a=%2541' })).toEqual(['1']);
@@ -106,7 +120,7 @@ SecRule TX:b "@eq 5" "id:2,phase:2,${hit}"\nSecRule &TX:c "@eq 0" "id:3,phase:2,
     expect(matching(`SecAction "id:1,phase:1,pass,nolog,ctl:${ctl}"\nSecRule ARGS "@streq x" "id:2,phase:2,tag:t2,${hit}"`, { target: '/?a=x' })).toEqual(expected);
   });
   test('ctl chooses the body processor', () => {
-    const asked: Asked = { method: 'POST', headers: [['content-type', 'text/plain']], body: '{"a":"x"}' };
+    const asked: Asked = { method: 'POST', headers: [['content-type', 'application/octet-stream']], body: '{"a":"x"}' };
     expect(matching(`SecRule ARGS:json.a "@streq x" "id:2,phase:2,${hit}"`, asked)).toEqual([]);
     expect(matching(`SecAction "id:1,phase:1,pass,nolog,ctl:requestBodyProcessor=JSON"\nSecRule ARGS:json.a "@streq x" "id:2,phase:2,${hit}"`, asked)).toEqual(['2']);
   });

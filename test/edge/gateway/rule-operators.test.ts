@@ -54,12 +54,18 @@ test('captures are the groups of an expression, the phrase, the fingerprint', ()
   expect(compileOperator('detectsqli', '', phrases, true).captures("1' or 1=1--")).toEqual(['s&1c']);
 });
 
+test('\\A and \\z are the ends of the value, ^ and $ those of its lines', () => {
+  const test_ = (pattern: string) => compileOperator('rx', pattern, phrases, false).test('a\nb\nc');
+  expect(['^b$', '\\Ab\\z', '\\Aa', 'c\\z', 'a\\z'].map(test_)).toEqual([true, false, true, true, false]);
+});
+
 test('a long value is looked at in overlapping windows', () => {
   const shared = new OperatorTable();
-  const index = shared.add({ name: 'rx', argument: 'needle\\d{3}here', negated: false }, phrases, 'f', false);
+  const index = shared.add({ name: 'rx', argument: 'needle(\\d{3})here', negated: false }, phrases, 'f', true);
   shared.close();
   for (const at of [0, 7_670, 8_185, 8_200, 15_350, 30_000]) {
-    expect([at, shared.matches(index, texts().of(`${'x'.repeat(at)}needle123here${'y'.repeat(20_000)}`))]).toEqual([at, true]);
+    const text = texts().of(`${'x'.repeat(at)}needle123here${'y'.repeat(20_000)}`);
+    expect([at, shared.matches(index, text), shared.captures(index, text)]).toEqual([at, true, ['needle123here', '123']]);
   }
   expect(shared.matches(index, texts().of('x'.repeat(40_000)))).toBe(false);
 });

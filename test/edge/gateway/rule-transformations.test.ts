@@ -18,6 +18,7 @@ test.each([
   ['cssDecode', '\\41 B\\g\\\nC', 'ABgC'],
   ['htmlEntityDecode', '&lt;&#x41;&#66&quot;&nbsp;&amp;&apos;', '<AB"\xa0&&apos;'],
   ['utf8toUnicode', 'a\xc3\xa9\xe2\x82\xac', 'a%u00e9%u20ac'],
+  ['utf8toUnicode', '..\xc0\xaf', '..%u002f'],
   ['base64Decode', 'aGVsbG8=', 'hello'],
   ['base64Decode', 'aGVs!bG8=', 'hel'],
   ['base64DecodeExt', 'aG Vs.bG8=', 'hello'],

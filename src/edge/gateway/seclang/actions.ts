@@ -1,7 +1,8 @@
 import { processorOf } from './body';
 import { Unsupported } from './directives';
 import type { Action } from './syntax';
-import type { Target, Transaction } from './transaction';
+import type { Transaction } from './transaction';
+import { type Variable, variableOf } from './variables';
 
 /** What an action does to the state of the request once its rule (or, for setvar, one value) matched. */
 export type Effect = (state: Transaction) => void;
@@ -27,23 +28,20 @@ export function compileMacro(text: string): Macro {
   return (state) => parts.map((part) => part(state)).join('');
 }
 
+/** The first value of what is named: `TX.score`, `ARGS.name`, `MATCHED_VAR`. What is not known is empty. */
 function macroValue(name: string): Macro {
-  const lower = name.toLowerCase();
-  const dot = lower.search(/[.:]/);
-  const [collection, key] = dot < 0 ? [lower, ''] : [lower.slice(0, dot), lower.slice(dot + 1)];
-  const label = ({ collection: of, key: at }: Target) => (at === '' ? of : `${of}:${at}`);
-  switch (collection) {
-    case 'tx': return (state) => state.tx.get(key) ?? '';
-    case 'matched_var': return (state) => state.matched?.text.value ?? '';
-    case 'matched_var_name': return (state) => (state.matched ? label(state.matched) : '');
-    case 'remote_addr': return ({ facts }) => facts.clientIp;
-    case 'request_headers': return (state) => state.header(key);
-    case 'request_method': return ({ facts }) => facts.method;
-    case 'request_uri': case 'request_filename': return ({ facts }) => facts.rawPath;
-    case 'unique_id': return ({ facts }) => facts.requestId;
-    case 'response_status': return ({ response }) => String(response?.status ?? '');
-    case 'reqbody_error_msg': return (state) => state.bodyError ?? '';
-    default: return () => '';
+  const [, collection = '', key] = /^([^.:]*)(?:[.:]([^]*))?$/.exec(name.toLowerCase()) ?? [];
+  if (collection === 'tx') return (state) => state.tx.get(key ?? '') ?? '';
+  const variable = knownVariable(collection.toUpperCase());
+  if (!variable) return () => '';
+  return (state) => variable.read(state).find((target) => key === undefined || target.key.toLowerCase() === key)?.text.value ?? '';
+}
+
+function knownVariable(name: string): Variable | null {
+  try {
+    return variableOf(name);
+  } catch {
+    return null;
   }
 }
 

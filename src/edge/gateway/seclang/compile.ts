@@ -17,6 +17,8 @@ export interface Rule {
   readonly list: TargetList | null;
   readonly negated: boolean;
   readonly operator: number;
+  /** Whether what the prefilter says of its values can rule it out. */
+  readonly filtered: boolean;
   readonly dynamic: ((expanded: string) => Operator) | null;
   readonly argument: Macro;
   readonly chain: Chain;
@@ -26,6 +28,8 @@ export interface Rule {
   readonly effects: readonly Effect[];
   readonly disruptive: Disruptive;
   readonly skipAfter: string | null;
+  /** So many of the rules that follow are passed over. */
+  readonly skip: number;
   readonly logged: boolean;
   readonly message: Macro;
   readonly severity: string | null;
@@ -53,15 +57,16 @@ export class Compiler {
     const { operator, variables } = parsed;
     const dynamic = operator?.argument.includes('%{') ?? false;
     const phrases = this.phrases(parsed.file);
+    const list = variables ? this.lists.compile(variables) : null;
+    const index = operator && !dynamic ? this.operators.add(operator, phrases, parsed.file, parsed.capture) : -1;
     return {
-      id: parsed.id, number: Number(parsed.id), phase: parsed.phase,
-      list: variables ? this.lists.compile(variables) : null, negated: operator?.negated ?? false,
-      operator: operator && !dynamic ? this.operators.add(operator, phrases, parsed.file, parsed.capture) : -1,
+      id: parsed.id, number: Number(parsed.id), phase: parsed.phase, list, negated: operator?.negated ?? false, operator: index,
+      filtered: list !== null && !list.volatile && index >= 0 && !(operator?.negated ?? false) && !parsed.multiMatch,
       dynamic: operator && dynamic ? expanding(operator, phrases, parsed.capture) : null, argument: compileMacro(operator?.argument ?? ''),
       chain: this.chain(parsed.transformations), capture: parsed.capture, multiMatch: parsed.multiMatch,
       setVars: parsed.actions.filter(({ name }) => name === 'setvar').map(({ value }) => compileSetVar(value)),
       effects: parsed.actions.filter(({ name }) => name === 'ctl').map(compileCtl),
-      disruptive: parsed.disruptive, skipAfter: parsed.skipAfter, logged: parsed.logged, message: compileMacro(parsed.message),
+      disruptive: parsed.disruptive, skipAfter: parsed.skipAfter, skip: parsed.skip, logged: parsed.logged, message: compileMacro(parsed.message),
       severity: parsed.severity, tags: parsed.tags, paranoiaLevel: levelOf(parsed), summing: /^(?:949|959|980)\d{3}$/.test(parsed.id),
       source: parsed, next: parsed.next ? this.rule(parsed.next) : null,
     };

@@ -29,8 +29,8 @@ export interface EngineOptions {
   readonly budgetMs?: number;
 }
 
-/** Bodies above this many bytes are not inspected on the event loop. */
-export const largeBody = 16_384;
+/** Bodies above this many bytes, and compressed ones, are not inspected on the event loop. */
+const largeBody = 16_384;
 const inlineMs = 10;
 export const budgetMsDefault = 250;
 
@@ -38,10 +38,10 @@ export const budgetMsDefault = 250;
 export function createRuleEngine({ sets, elsewhere, budgetMs = budgetMsDefault }: EngineOptions): RuleEngine {
   const setOf = (name: 'crs' | 'base') => sets[name] ?? sets.base;
   const run = (inspected: Inspected): ManagedVerdict | Promise<ManagedVerdict> => {
-    const body = inspected.response ? inspected.response.body : inspected.facts.body;
-    if (elsewhere && inspected.settings.enabled && body && body.length > largeBody) return elsewhere(inspected);
-    const verdict = inspect(setOf(inspected.settings.ruleSet), inspected, elsewhere ? inlineMs : budgetMs);
-    return verdict.fault === 'budget' && elsewhere ? elsewhere(inspected) : verdict;
+    if (!elsewhere) return inspectWithin(sets, inspected, budgetMs);
+    if (inspected.settings.enabled && isLong(inspected)) return elsewhere(inspected);
+    const verdict = inspectWithin(sets, inspected, inlineMs);
+    return verdict.fault === 'budget' ? elsewhere(inspected) : verdict;
   };
   return {
     versionOf: (name) => setOf(name)?.version ?? null,
@@ -57,7 +57,15 @@ export function emptyVerdict({ response, settings }: Inspected, fault: ManagedVe
   return { score: 0, threshold, blocked: false, deciding: null, matches: [], suggestion: null, fault };
 }
 
-function inspect(set: RuleSet | undefined, inspected: Inspected, ms: number): ManagedVerdict {
+function isLong({ facts, response }: Inspected): boolean {
+  const body = response ? response.body : facts.body;
+  if (!body) return false;
+  return body.length > largeBody || (!response && facts.headers.some(([name, value]) => name === 'content-encoding' && value !== 'identity'));
+}
+
+/** The verdict of what could be found out in so many milliseconds. Never throws. */
+export function inspectWithin(sets: Sets, inspected: Inspected, ms: number): ManagedVerdict {
+  const set = sets[inspected.settings.ruleSet] ?? sets.base;
   if (!inspected.settings.enabled) return emptyVerdict(inspected, null);
   if (!set) return emptyVerdict(inspected, 'unavailable');
   try {
@@ -93,8 +101,15 @@ function runResponse(evaluation: Evaluation): boolean {
 }
 
 const methods = 'GET HEAD POST OPTIONS PUT PATCH DELETE';
+const types = [
+  'application/x-www-form-urlencoded', 'multipart/form-data', 'multipart/related', 'text/xml', 'application/xml', 'application/soap+xml', 'application/json', 'application/cloudevents+json', 'application/cloudevents-batch+json',
+  'application/json-patch+json', 'application/merge-patch+json', 'application/vnd.api+json', 'application/ld+json', 'application/problem+json', 'application/activity+json', 'application/geo+json', 'application/hal+json', 'application/fhir+json',
+  'application/csp-report', 'application/reports+json', 'application/x-ndjson', 'application/graphql', 'text/plain', 'text/csv', 'text/calendar', 'application/octet-stream', 'application/pdf', 'application/zip', 'application/gzip',
+  'application/protobuf', 'application/x-protobuf', 'application/grpc', 'application/grpc+proto', 'application/grpc-web', 'application/grpc-web+proto', 'application/grpc-web-text', 'application/offset+octet-stream',
+  'image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'audio/mpeg', 'audio/webm', 'video/mp4', 'video/webm',
+].map((type) => `|${type}|`).join(' ');
 
-/** What `crs-setup.conf` would set. Methods are those of an ordinary API (docs/decisions/0221). */
+/** What `crs-setup.conf` would set. Methods and content types are those of ordinary APIs (docs/decisions/0221, 0223). */
 function prepare({ tx }: Transaction, settings: Managed): void {
   tx.set('crs_setup_version', '400');
   tx.set('paranoia_level', String(settings.paranoiaLevel));
@@ -104,4 +119,5 @@ function prepare({ tx }: Transaction, settings: Managed): void {
   tx.set('inbound_anomaly_score_threshold', String(settings.inboundThreshold));
   tx.set('outbound_anomaly_score_threshold', String(settings.outboundThreshold));
   tx.set('allowed_methods', methods);
+  tx.set('allowed_request_content_type', types);
 }

@@ -2,7 +2,7 @@ import type { Rule } from './compile';
 import type { OperatorTable } from './operator-table';
 import type { Program } from './program';
 import { covers, isExcluded, type Settings } from './settings';
-import { misses, type Text } from './text';
+import type { Text } from './text';
 import type { Target, Transaction } from './transaction';
 
 /** A rule whose whole chain matched. `score` is what it added at its level. */
@@ -19,10 +19,11 @@ export interface Run {
 
 /** Values of one list of variables, with their forms after each chain of transformations. */
 interface Values { readonly targets: readonly Target[]; readonly forms: (Forms | undefined)[] }
-/** `results`: what is known of each distinct text; null until asked. */
-interface Forms { readonly texts: readonly Text[]; results: readonly Uint8Array[] | null }
+/** `candidates`: operators that may match one of the texts; null until asked. */
+interface Forms { readonly texts: readonly Text[]; candidates: Uint32Array | null }
 
-const checkEvery = 16;
+/** The clock is read after this many rules or values. */
+const checkEvery = 24;
 const nothing: readonly string[] = [];
 /** Of what a chain matched, these say less than what came before. */
 const derived = /^(?:TX$|MATCHED_)/;
@@ -36,6 +37,7 @@ export class Evaluation {
   denied = false;
   private values: (Values | undefined)[] = [];
   private allowed: 'all' | 'request' | null = null;
+  private worked = 0;
   private ruleScore = 0;
   private ruleTarget: Target | null = null;
   private ruleValue = '';
@@ -52,18 +54,26 @@ export class Evaluation {
     if (!phase || this.state.engineOff || this.allowed === 'all' || (this.allowed === 'request' && number <= 2)) return true;
     this.values = [];
     this.state.collected.clear();
+    this.worked = checkEvery;
     for (let at = 0; at < phase.rules.length; at += 1) {
-      if (at % checkEvery === 0 && performance.now() > this.run.deadline) return false;
+      this.worked += 1;
+      if (this.worked > checkEvery && this.isOver()) return false;
       const rule = phase.rules[at];
-      if (!rule || !this.top(rule)) continue;
+      if (!rule || (rule.filtered && !this.mayMatch(rule)) || !this.top(rule)) continue;
       if (this.state.engineOff || this.denied || rule.disruptive.startsWith('allow')) {
         if (rule.disruptive === 'allow') this.allowed = 'all';
         if (rule.disruptive === 'allow:request') this.allowed = 'request';
         return true;
       }
       if (rule.skipAfter !== null) at = (phase.markers.get(rule.skipAfter) ?? phase.rules.length) - 1;
+      at += rule.skip;
     }
     return true;
+  }
+
+  private isOver(): boolean {
+    this.worked = 0;
+    return performance.now() > this.run.deadline;
   }
 
   /** One rule with its chain; true when all of it matched. */
@@ -105,8 +115,8 @@ export class Evaluation {
     const values = this.valuesOf(rule);
     if (values.targets.length === 0) return false;
     if (rule.multiMatch) return this.multiMatch(rule, values.targets);
-    const forms = values.forms[rule.chain.index] ??= { texts: values.targets.map(({ text }) => transformed(text, rule.chain.steps)), results: null };
-    if (rule.operator >= 0 && !rule.negated && !this.mayMatch(rule.operator, forms)) return false;
+    const forms = this.formsOf(rule, values);
+    this.worked += forms.texts.length;
     let any = false;
     for (let at = 0; at < forms.texts.length; at += 1) {
       const [target, text] = [values.targets[at], forms.texts[at]];
@@ -136,10 +146,21 @@ export class Evaluation {
     return this.values[list.index] ??= { targets: list.read(this.state), forms: [] };
   }
 
-  private mayMatch(operator: number, forms: Forms): boolean {
-    forms.results ??= [...new Set(forms.texts)].map((text) => this.run.operators.results(text));
-    for (const results of forms.results) if (results[operator] !== misses) return true;
-    return false;
+  private formsOf({ chain }: Rule, values: Values): Forms {
+    let forms = values.forms[chain.index];
+    if (!forms) {
+      forms = values.forms[chain.index] = { texts: values.targets.map(({ text }) => transformed(text, chain.steps)), candidates: null };
+      this.worked += forms.texts.length;
+    }
+    return forms;
+  }
+
+  /** False when no value of the rule can match: of most rules no more than this is looked at. */
+  private mayMatch(rule: Rule): boolean {
+    const values = this.valuesOf(rule);
+    if (values.targets.length === 0) return false;
+    const forms = this.formsOf(rule, values);
+    return this.run.operators.mayMatch(rule.operator, forms.candidates ??= this.run.operators.candidates(forms.texts));
   }
 
   private holds(rule: Rule, text: Text): boolean {

@@ -1,6 +1,6 @@
 import { type Directive, type Skipped, Unsupported } from './directives';
 import type { Disruptive, Marker, ParsedRule } from './rule';
-import { type Action, readActions, readOperator, readVariables } from './syntax';
+import { type Action, readActions, readOperator, readVariables, type VariableCall } from './syntax';
 
 export interface ParsedRules {
   readonly items: readonly (ParsedRule | Marker)[];
@@ -15,7 +15,7 @@ type Link = Omit<ParsedRule, 'next'> & { readonly chained: boolean };
 
 /** Reads directives into rules, chains joined. `accept` compiles nothing yet but throws Unsupported for what cannot run. */
 export function parseRules(directives: readonly Directive[], accept: (rule: ParsedRule) => void): ParsedRules {
-  const reader = new Rules(accept);
+  const reader = new Rules(accept, directives.flatMap((directive) => readUpdate(directive) ?? []));
   for (const directive of directives) reader.take(directive);
   return reader;
 }
@@ -28,7 +28,7 @@ class Rules implements ParsedRules {
   private readonly defaults = new Map<number, readonly Action[]>();
   private chain: Link[] = [];
   private broken: Skipped | null = null;
-  constructor(private readonly accept: (rule: ParsedRule) => void) {}
+  constructor(private readonly accept: (rule: ParsedRule) => void, private readonly updates: readonly Update[]) {}
 
   take(directive: Directive): void {
     switch (directive.name.toLowerCase()) {
@@ -36,7 +36,7 @@ class Rules implements ParsedRules {
       case 'secmarker': this.items.push({ marker: directive.args[0] ?? '' }); return;
       case 'secdefaultaction': return this.default(directive);
       case 'seccomponentsignature': this.signature ??= directive.args[0] ?? null; return;
-      default: this.ignored.push({ file: directive.file, line: directive.line, what: directive.name });
+      default: if (!readUpdate(directive)) this.ignored.push({ file: directive.file, line: directive.line, what: directive.name });
     }
   }
 
@@ -78,17 +78,28 @@ class Rules implements ParsedRules {
     const all = [...(head ? [] : this.defaults.get(phase) ?? []), ...actions];
     const last = (name: string) => all.findLast((action) => action.name === name)?.value ?? null;
     const isAction = directive.name.toLowerCase() === 'secaction';
+    const id = head?.id ?? last('id') ?? '0';
+    const updated = head ? [] : this.updates.filter(({ from, to }) => Number(id) >= from && Number(id) <= to).flatMap(({ variables }) => variables);
     return {
-      id: head?.id ?? last('id') ?? '0', phase, file: directive.file, line: directive.line,
-      variables: isAction ? null : readVariables(directive.args[0] ?? ''),
+      id, phase, file: directive.file, line: directive.line,
+      variables: isAction ? null : [...readVariables(directive.args[0] ?? ''), ...updated],
       operator: isAction ? null : readOperator(directive.args[1] ?? ''),
       transformations: transformationsOf(all), actions: all,
       message: last('msg') ?? '', logData: last('logdata'), severity: severityOf(last('severity')),
       tags: all.filter(({ name }) => name === 'tag').map(({ value }) => value),
       capture: last('capture') !== null, multiMatch: last('multimatch') !== null,
-      disruptive: disruptiveOf(all), logged: !head && isLogged(all), skipAfter: last('skipafter'),
+      disruptive: disruptiveOf(all), logged: !head && isLogged(all), skipAfter: last('skipafter'), skip: Math.max(0, Number(last('skip') ?? 0) || 0),
     };
   }
+}
+
+/** `SecRuleUpdateTargetById 942100-942190 "!REQUEST_COOKIES:x"`, by which the Core Rule Set 4 makes its exceptions. */
+interface Update { readonly from: number; readonly to: number; readonly variables: readonly VariableCall[] }
+
+function readUpdate({ name, args: [ids = '', variables = ''] }: Directive): Update | null {
+  const range = /^(\d+)(?:-(\d+))?$/.exec(ids);
+  if (name.toLowerCase() !== 'secruleupdatetargetbyid' || !range || !/^[!&|:.\w/()[\]?*+^$\\'-]+$/.test(variables)) return null;
+  return { from: Number(range[1]), to: Number(range[2] ?? range[1]), variables: readVariables(variables) };
 }
 
 function actionsOf(directive: Directive): readonly Action[] {

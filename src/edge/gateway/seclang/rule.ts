@@ -22,6 +22,7 @@ export interface ParsedRule {
   /** Whether a match is reported (`log`, not `nolog`). */
   readonly logged: boolean;
   readonly skipAfter: string | null;
+  readonly skip: number;
   readonly next: ParsedRule | null;
 }
 

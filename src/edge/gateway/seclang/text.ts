@@ -1,14 +1,10 @@
 import { transformations } from './transformations';
 
-export const unknown = 0;
-export const misses = 1;
-export const matches = 2;
-
 /** A value together with everything already found out about it: its transformed forms and the results of operators, by their indexes. */
 export class Text {
   private readonly forms: (Text | undefined)[] = [];
-  /** Per operator of the rule set: `unknown`, `misses` or `matches`. Set by the first look of the prefilter. */
-  results: Uint8Array | null = null;
+  /** What an operator table found out about it. Set by the first look of the prefilter. */
+  found: Uint32Array | null = null;
 
   constructor(readonly value: string, private readonly shared: Map<string, Text>) {}
 

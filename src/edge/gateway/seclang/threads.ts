@@ -18,7 +18,9 @@ export interface ThreadOptions extends RuleFolders {
 
 /** More than these wait for one thread: the engine is overloaded and says so at once. */
 const waitingMax = 64;
-/** A thread that holds an answer back this much longer than its budget is replaced. */
+/** A thread ends by itself when the time is over and says what it found; this much later it is not waited for any more. */
+const graceMs = 50;
+/** One that stays silent this much longer is replaced. */
 const patienceMs = 1_000;
 
 /** Threads that judge what takes long. Never rejects: a thread that dies or is late gives a fault. */
@@ -54,9 +56,9 @@ class Thread {
   inspect(inspected: Inspected): Promise<ManagedVerdict> {
     const id = ++this.lastId;
     return new Promise((resolve) => {
-      const timer = setTimeout(() => { this.late(id); }, budgetMsDefault);
+      const timer = setTimeout(() => { this.late(id); }, budgetMsDefault + graceMs);
       this.pending.set(id, { inspected, answer: resolve, timer });
-      this.worker.postMessage({ id, inspected } satisfies Work);
+      this.worker.postMessage({ id, inspected, until: performance.timeOrigin + performance.now() + budgetMsDefault } satisfies Work);
     });
   }
 

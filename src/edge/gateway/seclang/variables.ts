@@ -56,12 +56,12 @@ const scalars: Readonly<Record<string, Scalar>> = {
   REQUEST_URI: (state) => (state.facts.rawQuery === '' ? decodedPath(state) : `${decodedPath(state)}?${urlDecode(state.facts.rawQuery.replaceAll('+', '%2b'))}`),
   REQUEST_URI_RAW: rawUri, QUERY_STRING: ({ facts }) => facts.rawQuery, PATH_INFO: decodedPath, REQUEST_FILENAME: decodedPath,
   REQUEST_BASENAME: (state) => { const path = decodedPath(state); return path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1); },
-  REQUEST_BODY: (state) => (state.bodyText !== '' && state.processor !== 'MULTIPART' ? state.bodyText : null),
+  REQUEST_BODY: (state) => (state.bodyText !== '' && (state.processor !== 'MULTIPART' || state.forceRequestBody) ? state.bodyText : null),
   REQUEST_BODY_LENGTH: ({ facts }) => String(facts.body?.length ?? 0),
   FULL_REQUEST_LENGTH: ({ facts }) => String(facts.contentLength ?? 0),
   REQBODY_PROCESSOR: (state) => state.processor, REQBODY_ERROR: (state) => (state.bodyError === null ? '0' : '1'), REQBODY_ERROR_MSG: (state) => state.bodyError ?? '',
   REQBODY_PROCESSOR_ERROR: (state) => (state.bodyError === null ? '0' : '1'), REQBODY_PROCESSOR_ERROR_MSG: (state) => state.bodyError ?? '',
-  MULTIPART_STRICT_ERROR: (state) => (state.body.multipartFlags.some((name) => name !== 'LF_LINE' || state.body.multipartFlags.includes('CRLF_LF_LINES')) ? '1' : '0'),
+  MULTIPART_STRICT_ERROR: (state) => (state.body.multipartFlags.some((name) => !harmless.has(name)) ? '1' : '0'),
   MULTIPART_CRLF_LF_LINES: (state) => flag(state, 'CRLF_LF_LINES'),
   REMOTE_ADDR: ({ facts }) => facts.clientIp, REMOTE_HOST: ({ facts }) => facts.clientIp, REMOTE_PORT: () => '0', REMOTE_USER: () => null,
   SERVER_NAME: ({ facts }) => facts.host, SERVER_ADDR: () => null, SERVER_PORT: ({ facts }) => (facts.scheme === 'https' ? '443' : '80'), AUTH_TYPE: () => null,
@@ -73,6 +73,8 @@ const scalars: Readonly<Record<string, Scalar>> = {
   MODSEC_BUILD: () => '030000000', SESSIONID: () => '', USERID: () => '', WEBAPPID: () => '',
 };
 
+/** Forms that clients in use send and that everybody reads alike. */
+const harmless: ReadonlySet<string> = new Set(['LF_LINE', 'BOUNDARY_QUOTED']);
 const short = new Set(['REQUEST_METHOD', 'REQUEST_PROTOCOL', 'REMOTE_ADDR', 'REQBODY_PROCESSOR', 'REQBODY_ERROR', 'MULTIPART_STRICT_ERROR', 'RESPONSE_STATUS']);
 const multipartFlag = /^MULTIPART_(BOUNDARY_QUOTED|BOUNDARY_WHITESPACE|DATA_BEFORE|DATA_AFTER|HEADER_FOLDING|LF_LINE|MISSING_SEMICOLON|INVALID_QUOTING|INVALID_PART|INVALID_HEADER_FOLDING|FILE_LIMIT_EXCEEDED|UNMATCHED_BOUNDARY|SEMICOLON_MISSING)$/;
 

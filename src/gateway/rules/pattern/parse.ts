@@ -13,15 +13,18 @@ const countMax = 1_000;
 const controls: ReadonlyMap<string, number> = new Map([['n', 10], ['r', 13], ['t', 9], ['f', 12], ['a', 7], ['e', 27], ['0', 0]]);
 
 /** Reads a regular expression as PCRE writes them: inline flags, POSIX classes and possessive marks are resolved into the tree. */
-export function parsePattern(source: string, options: ReadOptions): { tree: Node; references: boolean } {
+export function parsePattern(source: string, options: ReadOptions): { tree: Node; references: boolean; multiline: boolean } {
   const reader = new Reader(source, options.dialect);
   const tree = reader.choice({ i: options.ignoreCase, s: options.dialect === 'pcre', x: false }, 0);
   if (!reader.done) throw new PatternError('a parenthesis is closed that was never opened');
-  return { tree, references: reader.references };
+  return { tree, references: reader.references, multiline: options.dialect === 'pcre' && !(reader.anchoredAtText && !reader.anchoredAtLines) };
 }
 
 class Reader {
   references = false;
+  /** `\A`, `\z`: where a pattern has no `^` and `$` besides, they can be told from those. */
+  anchoredAtText = false;
+  anchoredAtLines = false;
   private at = 0;
   constructor(private readonly text: string, private readonly dialect: ReadOptions['dialect']) {}
 
@@ -79,7 +82,7 @@ class Reader {
       case '(': return this.group(flags, depth);
       case '[': return this.characterClass(flags);
       case '.': return set(flags.s ? [[0, 0xffff]] : invertRanges(this.dialect === 'user' ? [[10, 10], [13, 13], [0x2028, 0x2029]] : [[10, 10]]));
-      case '^': case '$': return { kind: 'assert', text: char };
+      case '^': case '$': return (this.anchoredAtLines = true, { kind: 'assert', text: char });
       case '\\': return this.escaped(flags);
       case '*': case '+': case '?': throw new PatternError('there is nothing to repeat');
       default: return literal(char.charCodeAt(0), flags);
@@ -108,8 +111,8 @@ class Reader {
     if (reference) return { kind: 'reference', text: `\\${reference.replace(/^k[{'](\w+)[}']$/, 'k<$1>').replace(/^g\{?(\d+)\}?$/, '$1')}` };
     if (this.match(/b(?!\{)/y)) return { kind: 'assert', text: '\\b' };
     if (this.take('B')) return { kind: 'assert', text: '\\B' };
-    if (this.take('A')) return { kind: 'assert', text: '^' };
-    if (this.match(/[zZ]/y)) return { kind: 'assert', text: '$' };
+    if (this.dialect === 'pcre' && this.take('A')) return (this.anchoredAtText = true, { kind: 'assert', text: '^' });
+    if (this.dialect === 'pcre' && this.match(/[zZ]/y)) return (this.anchoredAtText = true, { kind: 'assert', text: '$' });
     const ranges = this.classEscape();
     if (ranges) return set(ranges);
     return literal(this.code(), flags);

@@ -70,10 +70,10 @@ export function htmlEntityDecode(value: string): string {
     });
 }
 
-/** Every UTF-8 sequence of two and more bytes becomes `%uHHHH`. */
+/** Every UTF-8 sequence of two and more bytes becomes `%uHHHH`, overlong ones too. */
 export function utf8toUnicode(value: string): string {
   if (!/[\x80-\xff]/.test(value)) return value;
-  return value.replace(/[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}/g, (sequence) => {
+  return value.replace(/[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}/g, (sequence) => {
     const lead = sequence.charCodeAt(0) & (0xff >> (sequence.length + 1));
     let code = lead;
     for (let at = 1; at < sequence.length; at += 1) code = code * 64 + (sequence.charCodeAt(at) & 0x3f);
