@@ -19,7 +19,7 @@ export function createAuthority(commonName: string, now = new Date()): KeyedCert
     extension('2.5.29.15', true, bits(Buffer.of(0x06), 1)), // keyCertSign, cRLSign
     extension('2.5.29.14', false, octets(keyIdOf(publicKey))),
   ];
-  return pemOf({ issuer: subject, subject, publicKey, signer: privateKey, extensions, now, days: 20 * 365 }, privateKey);
+  return { certificate: pemOf({ issuer: subject, subject, publicKey, signer: privateKey, extensions, now, days: 20 * 365 }), key: pkcs8Of(privateKey) };
 }
 
 /** A server certificate for these names with a key of its own, good for `days` (default 397). PEM. */
@@ -28,8 +28,12 @@ export function issueLeaf(authority: KeyedCertificate, names: LeafNames, now = n
 }
 
 /** The same for a key that is there already. */
-export function signLeaf(authority: KeyedCertificate, names: LeafNames, { privateKey, now = new Date(), days }: { privateKey: KeyObject; now?: Date; days: number }): KeyedCertificate {
-  const publicKey = createPublicKey(privateKey);
+export function signLeaf(authority: KeyedCertificate, names: LeafNames, { privateKey, ...more }: { privateKey: KeyObject; now?: Date; days: number }): KeyedCertificate {
+  return { certificate: certify(authority, names, { publicKey: createPublicKey(privateKey), ...more }), key: pkcs8Of(privateKey) };
+}
+
+/** The certificate alone, for a key whose owner keeps it. PEM. */
+export function certify(authority: KeyedCertificate, names: LeafNames, { publicKey, now = new Date(), days }: { publicKey: KeyObject; now?: Date; days: number }): string {
   const issuer = new X509Certificate(authority.certificate);
   const alternatives = [
     ...names.dnsNames.map((name) => tlv(0x82, Buffer.from(name, 'ascii'))),
@@ -45,7 +49,15 @@ export function signLeaf(authority: KeyedCertificate, names: LeafNames, { privat
   ];
   const subject = nameOf(names.dnsNames[0] ?? names.ipAddresses[0] ?? 'server');
   const signer = createPrivateKey(authority.key);
-  return pemOf({ issuer: nameOf(commonNameOf(issuer)), subject, publicKey, signer, extensions, now, days }, privateKey);
+  return pemOf({ issuer: nameOf(commonNameOf(issuer)), subject, publicKey, signer, extensions, now, days });
+}
+
+/** What an authority is asked to certify (PKCS#10, RFC 2986): these names, for this key, which signs. No subject: names stand in the extension alone. PEM. */
+export function certificateRequest(privateKey: KeyObject, dnsNames: readonly string[]): string {
+  const extensions = sequence(extension('2.5.29.17', false, sequence(...dnsNames.map((name) => tlv(0x82, Buffer.from(name, 'ascii'))))));
+  const attributes = tlv(0xa0, sequence(objectId('1.2.840.113549.1.9.14'), tlv(0x31, extensions))); // extensionRequest
+  const info = sequence(integer(Buffer.of(0)), sequence(), createPublicKey(privateKey).export({ type: 'spki', format: 'der' }), attributes);
+  return pem('CERTIFICATE REQUEST', sequence(info, ecdsaWithSha256(), bits(sign('sha256', info, privateKey), 0)));
 }
 
 /** A server certificate that vouches for itself and holds no name: what is shown where there is no other. Good for 397 days. PEM. */
@@ -57,7 +69,7 @@ export function createSelfSigned(commonName: string, now = new Date()): KeyedCer
     extension('2.5.29.15', true, bits(Buffer.of(0x80), 7)), // digitalSignature
     extension('2.5.29.37', false, sequence(objectId('1.3.6.1.5.5.7.3.1'))), // serverAuth
   ];
-  return pemOf({ issuer: subject, subject, publicKey, signer: privateKey, extensions, now, days: 397 }, privateKey);
+  return { certificate: pemOf({ issuer: subject, subject, publicKey, signer: privateKey, extensions, now, days: 397 }), key: pkcs8Of(privateKey) };
 }
 
 /** Whether the leaf is signed by the authority, carries all the names and is good for another `days`. */
@@ -74,8 +86,8 @@ type Certificate = {
   issuer: Buffer; subject: Buffer; publicKey: KeyObject; signer: KeyObject; extensions: Buffer[]; now: Date; days: number;
 };
 
-function pemOf(wanted: Certificate, key: KeyObject): KeyedCertificate {
-  const algorithm = sequence(objectId('1.2.840.10045.4.3.2')); // ecdsa-with-SHA256
+function pemOf(wanted: Certificate): string {
+  const algorithm = ecdsaWithSha256();
   const validity = sequence(timeOf(new Date(wanted.now.getTime() - 3_600_000)), timeOf(new Date(wanted.now.getTime() + wanted.days * dayMs)));
   const serial = randomBytes(16);
   serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40; // positive, and never shorter
@@ -83,12 +95,19 @@ function pemOf(wanted: Certificate, key: KeyObject): KeyedCertificate {
     tlv(0xa0, integer(Buffer.of(2))), integer(serial), algorithm, wanted.issuer, validity, wanted.subject,
     wanted.publicKey.export({ type: 'spki', format: 'der' }), tlv(0xa3, sequence(...wanted.extensions)),
   );
-  const der = sequence(body, algorithm, bits(sign('sha256', body, wanted.signer), 0));
-  const lines = der.toString('base64').match(/.{1,64}/g) ?? [];
-  return {
-    certificate: `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`,
-    key: key.export({ type: 'pkcs8', format: 'pem' }).toString(),
-  };
+  return pem('CERTIFICATE', sequence(body, algorithm, bits(sign('sha256', body, wanted.signer), 0)));
+}
+
+function pem(label: string, der: Buffer): string {
+  return `-----BEGIN ${label}-----\n${(der.toString('base64').match(/.{1,64}/g) ?? []).join('\n')}\n-----END ${label}-----\n`;
+}
+
+function ecdsaWithSha256(): Buffer {
+  return sequence(objectId('1.2.840.10045.4.3.2'));
+}
+
+function pkcs8Of(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
 function commonNameOf(certificate: X509Certificate): string {

@@ -61,9 +61,9 @@ export async function obtain(deps: OrderDeps, run: CertificateRun, signal: Abort
   const sealed = await keepOrderKey(db.prisma, row.id, run.generation, material.nextKeySealed ?? secrets.seal(await freshKey(), aadOf(row.id)));
   if (sealed === null) throw new Superseded();
   const keyPem = secrets.open(sealed, aadOf(row.id));
-  if (certificateIssuer.name === 'acme' && material.orderUrl === null) await takeOrder(deps, row);
   const { chainPem } = await certificateIssuer.issue({
-    id: row.id, hostnames: row.hostnames, keyPem, resumeUrl: material.orderUrl, saveResumeUrl: (url) => keepOrderUrl(db.prisma, row.id, run.generation, url), respond: responderOf(deps, row),
+    id: row.id, hostnames: row.hostnames, keyPem, resumeUrl: material.orderUrl, mayOrder: () => requireOrderRoom(deps, row),
+    saveResumeUrl: (url) => inTransaction(db, (tx) => keepOrder(tx, row, run.generation, url)), respond: responderOf(deps, row),
   }, signal);
   requireFitting(chainPem, keyPem, row.hostnames);
   await keepOrderChain(db.prisma, row.id, run.generation, chainPem);
@@ -88,16 +88,15 @@ export async function removeProofs(deps: Pick<OrderDeps, 'db' | 'dnsPlatform'>, 
   }
 }
 
-/** The order is over without a certificate; another is due after the back-off. What served serves on. A cancelled one may be repeated at once. */
+/** The order is over without a certificate; another is due after the back-off. What served serves on. A cancelled one may be repeated at once. Safe twice, and after it was adopted. */
 export async function failOrder(deps: Pick<OrderDeps, 'db' | 'clock'>, run: CertificateRun, { code, message, cancelled }: OrderFailure): Promise<void> {
   await inTransaction(deps.db, async (tx) => {
     const row = await owned(tx, run);
-    if (row.status !== 'retired') {
-      const to = row.status === 'renewing' || row.status === 'valid' ? 'valid' : row.status === 'expired' ? 'expired' : 'failed';
-      const pauseMs = cancelled ? 0 : backoffMs(row.attempts + 1);
-      await recordOrderFailure(tx, row.id, { to, code, message, nextAttemptAt: new Date(deps.clock.now().getTime() + pauseMs) });
-    }
-    await settleOperation(tx, run.operationId, cancelled ? 'cancelled' : 'failed', cancelled ? undefined : { code, message });
+    const isNew = await settleOperation(tx, run.operationId, cancelled ? 'cancelled' : 'failed', cancelled ? undefined : { code, message });
+    if (!isNew || row.status === 'retired') return;
+    const to = row.status === 'renewing' || row.status === 'valid' ? 'valid' : row.status === 'expired' ? 'expired' : 'failed';
+    const pauseMs = cancelled ? 0 : backoffMs(row.attempts + 1);
+    await recordOrderFailure(tx, row.id, { to, code, message, nextAttemptAt: new Date(deps.clock.now().getTime() + pauseMs) });
   });
 }
 
@@ -122,13 +121,18 @@ async function move(tx: Tx, { id, status }: CertificateRow, to: CertificateStatu
   await moveCertificate(tx, id, status, to);
 }
 
-/** At most three orders per name and hour: an authority locks out who asks more. */
-async function takeOrder({ db, clock }: Pick<OrderDeps, 'db' | 'clock'>, { hostnames }: CertificateRow): Promise<void> {
+/** At most three orders per name and hour: an authority locks out who asks more. Errors: TryLater. */
+async function requireOrderRoom({ db, clock }: Pick<OrderDeps, 'db' | 'clock'>, { hostnames }: CertificateRow): Promise<void> {
   for (const hostname of hostnames) {
     const third = (await listOrders(db.prisma, hostname, hourSeconds))[ordersPerHour - 1];
     if (third) throw new TryLater('Three orders for a name within an hour are enough.', { afterMs: Math.max(1_000, third.getTime() + hourSeconds * 1_000 - clock.now().getTime()), expected: true });
   }
-  await inTransaction(db, (tx) => recordOrder(tx, hostnames));
+}
+
+/** Every order counts, also one that a newer intent has overtaken meanwhile. */
+async function keepOrder(tx: Tx, { id, hostnames }: CertificateRow, generation: number, url: string): Promise<void> {
+  await keepOrderUrl(tx, id, generation, url);
+  await recordOrder(tx, hostnames);
 }
 
 /** dns01: `keyAuthorization` is what the TXT record says (RFC 8555 §8.4), and put returns when every live server answers it. */
@@ -138,7 +142,7 @@ function responderOf(deps: Pick<OrderDeps, 'db' | 'dnsPlatform'>, { id, zoneId, 
     method: used,
     async put(hostname, token, keyAuthorization) {
       await keepProof(deps.db.prisma, { token, hostname, keyAuthorization, certificateId: id, zoneId, method: used });
-      if (used === 'dns01') await ensureChallenge(deps, { zoneId, fqdn: challengeName(hostname), value: keyAuthorization });
+      if (used === 'dns01') await ensureChallenge(deps, { zoneId, fqdn: challengeName(hostname), value: keyAuthorization }).catch(placingFailed);
     },
     async remove(hostname, token) {
       const proof = (await listProofs(deps.db.prisma, id)).find((known) => known.token === token);
@@ -146,6 +150,14 @@ function responderOf(deps: Pick<OrderDeps, 'db' | 'dnsPlatform'>, { id, zoneId, 
       await dropProof(deps.db.prisma, token);
     },
   };
+}
+
+/** Servers that are slow may be waited for; what stands in the way in the zone is its owner's to change. */
+function placingFailed(error: unknown): never {
+  if (!(error instanceof AppError)) throw error;
+  if (error.code === 'deadline_exceeded') throw new TryLater('Not every name server answers the proof yet.', { expected: true, cause: error });
+  if (error.code === 'invalid_state' || error.code === 'not_found') throw new AppError('certificate_not_served', 'Our name servers do not answer for this name.', {}, { cause: error });
+  throw new AppError('certificate_rejected', `The proof cannot be placed in the zone: ${error.message}`, {}, { cause: error });
 }
 
 /** The closest CAA set at or above the name (RFC 8659 §3). */

@@ -136,6 +136,9 @@ export interface CertificateOrder {
   readonly hostnames: readonly string[];
   readonly keyPem: string;
   readonly resumeUrl: string | null;
+  /** Asked before an order is placed: a name may have few. Errors: TryLater. */
+  mayOrder(): Promise<void>;
+  /** An order was placed; kept before anything is done with it. */
   saveResumeUrl(url: string): Promise<void>;
   readonly respond: ChallengeResponder;
 }

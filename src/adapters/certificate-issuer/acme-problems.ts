@@ -10,6 +10,13 @@ const seenIn = new AsyncLocalStorage<Seen>();
 const final = new Set(['unauthorized', 'rejectedIdentifier', 'unsupportedIdentifier', 'malformed', 'badCSR', 'badPublicKey', 'incorrectResponse', 'externalAccountRequired', 'userActionRequired', 'invalidContact', 'unsupportedContact']);
 const retryDefaultMs = 60_000;
 
+/** The server does not know our account any more: a private one was set up anew. */
+export class UnknownAccount extends TryLater {
+  constructor(cause: unknown) {
+    super('The certificate authority does not know our account.', { cause });
+  }
+}
+
 /** Told every answer of the server. */
 export function noteAnswer(status: number, body: unknown, retryAfter: unknown): void {
   const seen = seenIn.getStore();
@@ -27,6 +34,7 @@ export async function translated<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof AppError || error instanceof TryLater || seen.problem === null) throw error;
     if (seen.problem === 'caa') throw new AppError('certificate_caa_forbids', 'The certificate authority finds CAA records that do not allow it.', {}, { cause: error });
+    if (seen.problem === 'accountDoesNotExist') throw new UnknownAccount(error);
     if (final.has(seen.problem)) throw new AppError('certificate_rejected', `The certificate authority refused the order (${seen.problem}).`, { problem: seen.problem }, { cause: error });
     throw new TryLater(`The certificate authority answered ${seen.problem}.`, { afterMs: seen.problem === 'rateLimited' ? seen.retryAfterMs ?? retryDefaultMs : seen.retryAfterMs ?? 2_000, cause: error });
   }

@@ -1,10 +1,11 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:https';
-import { axios, crypto as acmeCrypto, Client, type Authorization, type Order } from 'acme-client';
+import { axios, Client, type Authorization, type Order } from 'acme-client';
+import { certificateRequest } from '../../core/certificates';
 import { AppError } from '../../core/errors';
 import type { CertificateIssuer, CertificateOrder } from '../../gateway/ports';
-import { noteAnswer, translated } from './acme-problems';
+import { noteAnswer, translated, UnknownAccount } from './acme-problems';
 
 export type AcmeAccount = { keyPem: string; accountUrl: string | null };
 export interface AcmeOptions {
@@ -14,7 +15,7 @@ export interface AcmeOptions {
   readonly caFile: string | null;
   /** Our account's key; made at first and the same ever after. */
   account(): Promise<AcmeAccount>;
-  keepAccountUrl(url: string): Promise<void>;
+  keepAccountUrl(url: string | null): Promise<void>;
 }
 
 /** P-256, PEM. */
@@ -23,6 +24,8 @@ export function newAccountKey(): string {
 }
 
 const requestTimeoutMs = 30_000;
+/** Who calls us tries again: the library would hold the call for as long as a Retry-After says. */
+const noRetries = { retryMaxAttempts: 0, retryDefaultDelay: 0 };
 const backoff = { backoffAttempts: 30, backoffMin: 250, backoffMax: 5_000 };
 let noted = false;
 
@@ -43,12 +46,19 @@ export function acmeIssuer(options: AcmeOptions): CertificateIssuer {
       const { data }: { data: unknown } = await axios.get(options.directoryUrl, { timeout: requestTimeoutMs });
       return identitiesIn(data);
     },
-    issue: (order, signal) => translated(async () => ({ chainPem: await issue(await client(), order, signal) })),
+    issue: (order, signal) => translated(async () => ({ chainPem: await issue(await client(), order, signal) })).catch(async (error: unknown) => {
+      if (error instanceof UnknownAccount) {
+        ready = undefined;
+        await options.keepAccountUrl(null);
+      }
+      throw error;
+    }),
   };
 }
 
 async function openClient(options: AcmeOptions): Promise<Client> {
   axios.defaults.timeout = requestTimeoutMs;
+  Object.assign(axios.defaults, { acmeSettings: noRetries });
   if (options.caFile !== null) axios.defaults.httpsAgent = new Agent({ ca: await readFile(options.caFile) });
   if (!noted) {
     axios.interceptors.response.use((response) => {
@@ -75,17 +85,17 @@ async function issue(client: Client, wanted: CertificateOrder, signal: AbortSign
   signal.throwIfAborted();
   if (order.status === 'pending') order = await client.getOrder(order);
   if (order.status === 'pending' || order.status === 'ready') {
-    const [, csr] = await acmeCrypto.createCsr({ commonName: wanted.hostnames[0] ?? '', altNames: [...wanted.hostnames] }, wanted.keyPem);
-    order = await client.finalizeOrder(order, csr);
+    order = await client.finalizeOrder(order, certificateRequest(createPrivateKey(wanted.keyPem), wanted.hostnames));
   }
   signal.throwIfAborted();
   if (order.status !== 'valid') order = await client.waitForValidStatus(order);
   return client.getCertificate(order);
 }
 
-async function begun(client: Client, { hostnames, saveResumeUrl }: CertificateOrder): Promise<Order> {
-  const order = await client.createOrder({ identifiers: hostnames.map((value) => ({ type: 'dns', value })) });
-  await saveResumeUrl(order.url);
+async function begun(client: Client, wanted: CertificateOrder): Promise<Order> {
+  await wanted.mayOrder();
+  const order = await client.createOrder({ identifiers: wanted.hostnames.map((value) => ({ type: 'dns', value })) });
+  await wanted.saveResumeUrl(order.url);
   return order;
 }
 

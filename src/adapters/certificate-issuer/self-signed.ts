@@ -1,5 +1,5 @@
-import { createPrivateKey } from 'node:crypto';
-import { signLeaf, type KeyedCertificate } from '../../core/certificates';
+import { createPublicKey } from 'node:crypto';
+import { certify, type KeyedCertificate } from '../../core/certificates';
 import type { CertificateIssuer } from '../../gateway/ports';
 
 const days = 90;
@@ -11,8 +11,7 @@ export function selfSignedIssuer(authority: () => Promise<KeyedCertificate>): Ce
     caaIdentities: () => Promise.resolve([]),
     async issue({ hostnames, keyPem }) {
       const signer = await authority();
-      const { certificate } = signLeaf(signer, { dnsNames: hostnames, ipAddresses: [] }, { privateKey: createPrivateKey(keyPem), days });
-      return { chainPem: certificate + signer.certificate };
+      return { chainPem: certify(signer, { dnsNames: hostnames, ipAddresses: [] }, { publicKey: createPublicKey(keyPem), days }) + signer.certificate };
     },
   };
 }

@@ -9,6 +9,7 @@ export async function ensureAccount(db: Db, directoryUrl: string, sealed: string
   return row ?? { keySealed: sealed, accountUrl: null };
 }
 
-export async function keepAccountUrl(db: Db, directoryUrl: string, url: string): Promise<void> {
+/** Null: the directory no longer knows the account; it is made again with the same key. */
+export async function keepAccountUrl(db: Db, directoryUrl: string, url: string | null): Promise<void> {
   await execute(db, 'update gateway_acme_account set account_url = $2 where directory_url = $1', directoryUrl, url);
 }

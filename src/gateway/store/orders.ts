@@ -16,7 +16,7 @@ export async function keepOrderKey(db: Db, certificateId: string, generation: nu
   return row?.sealed ?? null;
 }
 
-export async function keepOrderUrl(db: Db, certificateId: string, generation: number, url: string | null): Promise<void> {
+export async function keepOrderUrl(db: Db, certificateId: string, generation: number, url: string): Promise<void> {
   await execute(db, 'update gateway_certificate set order_url = $3, updated_at = now() where id = $1 and generation = $2::int', certificateId, generation, url);
 }
 
