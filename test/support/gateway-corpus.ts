@@ -61,10 +61,17 @@ function attack(line: string): CorpusRequest {
   }
 }
 
+const lines = (file: string) => readFileSync(resolve(folder, file), 'utf8').split('\n').filter((line) => line !== '');
+
 /** Attacks by class. */
 export function attacks(): ReadonlyMap<string, readonly CorpusRequest[]> {
-  const files = readdirSync(resolve(folder, 'attacks')).filter((file) => file.endsWith('.txt')).sort();
-  return new Map(files.map((file) => [file.replace('.txt', ''), readFileSync(resolve(folder, 'attacks', file), 'utf8').split('\n').filter((line) => line !== '').map(attack)]));
+  const files = readdirSync(resolve(folder, 'attacks')).sort();
+  return new Map(files.map((file) => [file.replace('.txt', ''), lines(`attacks/${file}`).map(attack)]));
+}
+
+/** What the Core Rule Set 3.3.4 lets pass, and ordinary requests that it blocks, at level 1: ours does neither. */
+export function beyondCoreRules(): { readonly attacks: readonly CorpusRequest[]; readonly benign: readonly CorpusRequest[] } {
+  return { attacks: lines('beyond-crs/attacks.txt').map(attack), benign: lines('beyond-crs/benign.jsonl').map(benignRequest) };
 }
 
 const benignLine = z.object({
@@ -89,7 +96,7 @@ function benignRequest(line: string): CorpusRequest {
 
 /** Ordinary requests, none of which may be blocked. */
 export function benign(): readonly CorpusRequest[] {
-  return readFileSync(resolve(folder, 'benign/requests.jsonl'), 'utf8').split('\n').filter((line) => line !== '').map(benignRequest);
+  return readdirSync(resolve(folder, 'benign')).sort().flatMap((file) => lines(`benign/${file}`).map(benignRequest));
 }
 
 /** What the gateway would hand to the engine. */

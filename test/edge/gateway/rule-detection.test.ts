@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createRuleEngine } from '../../../src/edge/gateway/seclang/engine';
 import { loadSets } from '../../../src/edge/gateway/seclang/sets';
-import { attacks, benign, factsOf } from '../../support/gateway-corpus';
+import { attacks, benign, beyondCoreRules, factsOf } from '../../support/gateway-corpus';
 import { managedSettings } from '../../support/managed-settings';
 
 const crsDir = process.env['CRS_DIR'] ?? '/usr/share/modsecurity-crs';
@@ -11,6 +11,7 @@ const { sets, refused } = loadSets({ crsDir: crs ? crsDir : null, rulesDir: reso
 const engine = createRuleEngine({ sets, elsewhere: null, budgetMs: 60_000 });
 const hostile = [...attacks()].flatMap(([kind, requests]) => requests.map((request) => ({ kind, request })));
 const ordinary = benign();
+const beyond = beyondCoreRules();
 
 test('the corpora are large enough', () => {
   expect(new Set(hostile.map(({ kind }) => kind)).size).toBeGreaterThanOrEqual(10);
@@ -39,4 +40,13 @@ describe.each([['base', 0.9] as const, ...(crs ? [['crs', 0.95] as const] : [])]
     }
     expect(blocked).toEqual([]);
   });
+});
+
+test('our own set blocks what the Core Rule Set lets pass, and lets pass what that blocks', async () => {
+  const blocked = async (request: (typeof ordinary)[number]) => (await engine.inspectRequest(factsOf(request), managedSettings({ ruleSet: 'base' }), 0)).blocked;
+  const wrong: string[] = [];
+  for (const request of beyond.attacks) if (!(await blocked(request))) wrong.push(`missed ${request.name}`);
+  expect(wrong.length).toBeLessThanOrEqual(0.1 * beyond.attacks.length);
+  for (const request of beyond.benign) if (await blocked(request)) wrong.push(`blocked ${request.name}`);
+  expect(wrong.filter((line) => line.startsWith('blocked'))).toEqual([]);
 });
