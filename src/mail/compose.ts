@@ -37,7 +37,7 @@ export async function composeMail(message: MessageToCompose, { secret, dkim }: C
   const { default: MailComposer } = await import('nodemailer/lib/mail-composer');
   const root = new MailComposer({
     messageId: parts.rfcMessageId, date: dateText(parts.date), text: crlf(parts.text), ...(parts.html === null ? {} : { html: crlf(parts.html) }),
-    baseBoundary: boundaryOf(message.messageId, secret), newline: 'win', disableFileAccess: true, disableUrlAccess: true,
+    baseBoundary: boundaryOf(message.messageId, secret), disableFileAccess: true, disableUrlAccess: true,
   }).compile();
   const mime = Buffer.concat([Buffer.from(headersOf(parts)), await root.build()]);
   return { mime: dkim ? await signDkim(mime, dkim, parts.date) : mime, parts };

@@ -59,9 +59,9 @@ export function startMailDeliveryRelay(deps: RelayDeps): MailRelay {
 async function round(deps: RelayDeps, bucket: TokenBucket, state: { failures: number; flood: boolean }): Promise<number> {
   const tokens = state.failures > 0 ? Math.min(1, bucket.available()) : bucket.available();
   if (tokens === 0) return bucket.msUntilToken();
-  const claimed = await claimWaiting(deps.db.prisma, tokens * deps.batchSize);
+  const claimed = await claimWaiting(deps.db, tokens * deps.batchSize);
   state.flood = isFlood(claimed.length, { tokens, batchSize: deps.batchSize, before: state.flood });
-  if (claimed.length === 0) return Math.min(pollMs, Math.max(1, await nextWaitingInMs(deps.db.prisma) ?? pollMs));
+  if (claimed.length === 0) return Math.min(pollMs, Math.max(1, await nextWaitingInMs(deps.db) ?? pollMs));
   const groups = claimed.length <= tokens ? claimed.map((message) => [message]) : chunked(claimed, deps.batchSize);
   bucket.take(groups.length);
   const failed = (await Promise.all(groups.map((group) => startGroup(deps, group)))).flat();
@@ -88,7 +88,7 @@ async function startGroup(deps: RelayDeps, group: readonly Dispatched[]): Promis
     const ids = group.map(({ id }) => id);
     if (await deps.startBatch(ids) === 'taken') return (await Promise.all(group.map((message) => startSingle(deps, message)))).flat();
     deps.metrics.operationStarts.inc({ by: 'mail-relay', result: 'started' });
-    await markDispatched(deps.db.prisma, ids, workflowIds.deliverBatch(first.id));
+    await markDispatched(deps.db, ids, workflowIds.deliverBatch(first.id));
     return [];
   } catch (error) {
     return failedStart(deps, error, group);
@@ -99,7 +99,7 @@ async function startSingle(deps: RelayDeps, message: Dispatched): Promise<readon
   try {
     await deps.startDelivery(message);
     deps.metrics.operationStarts.inc({ by: 'mail-relay', result: 'started' });
-    await markDispatched(deps.db.prisma, [message.id], workflowIds.deliverMessage(message.id));
+    await markDispatched(deps.db, [message.id], workflowIds.deliverMessage(message.id));
     return [];
   } catch (error) {
     return failedStart(deps, error, [message]);

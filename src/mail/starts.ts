@@ -23,6 +23,8 @@ export interface MailStarts {
 const failuresMax = 5;
 const halfOpenMs = 2_000;
 const notifyEveryMs = 10;
+/** So many times as many sends as starts in a second are a flood: a run for one of them costs what a batch does. */
+const floodFactor = 20;
 
 type Deps = {
   db: Database; log: Log; metrics: Pick<Metrics, 'operationStarts'>; start: StartDelivery; perSecond: number;
@@ -30,9 +32,21 @@ type Deps = {
   nowMs?: () => number;
 };
 
-/** Closed after five failures in a row; then one start is tried every two seconds. */
+/** Counts what it is asked about; true while `perSecond` or more come in a second, and for the second after. */
+function floodGauge(perSecond: number, nowMs: () => number): () => boolean {
+  let second = { at: nowMs(), count: 0, before: 0 };
+  return () => {
+    const now = nowMs();
+    if (now - second.at >= 1_000) second = { at: now, count: 0, before: now - second.at < 2_000 ? second.count : 0 };
+    second.count += 1;
+    return second.count > perSecond || second.before > perSecond;
+  };
+}
+
+/** Closed after five failures in a row; then one start is tried every two seconds; none in a flood, which goes in batches. */
 export function createMailStarts({ db, log, metrics, start, perSecond, nowMs = () => performance.now() }: Deps): MailStarts {
   const bucket = new TokenBucket(perSecond, nowMs);
+  const flooded = floodGauge(perSecond * floodFactor, nowMs);
   const inFlight = new Set<Promise<void>>();
   let failures = 0;
   let openUntil = 0;
@@ -42,7 +56,7 @@ export function createMailStarts({ db, log, metrics, start, perSecond, nowMs = (
       await start(message);
       failures = 0;
       metrics.operationStarts.inc({ by: 'mail', result: 'started' });
-      await markDispatched(db.prisma, [message.id], workflowIds.deliverMessage(message.id));
+      await markDispatched(db, [message.id], workflowIds.deliverMessage(message.id));
     } catch (error) {
       failures += 1;
       if (failures >= failuresMax) openUntil = nowMs() + halfOpenMs;
@@ -58,7 +72,7 @@ export function createMailStarts({ db, log, metrics, start, perSecond, nowMs = (
   };
   return {
     claim() {
-      if (failures >= failuresMax && nowMs() < openUntil) return false;
+      if (flooded() || (failures >= failuresMax && nowMs() < openUntil)) return false;
       if (failures >= failuresMax) openUntil = nowMs() + halfOpenMs;
       return bucket.take();
     },

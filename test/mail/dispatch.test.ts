@@ -53,6 +53,20 @@ test('an API process starts so many a second; after five failures it leaves all 
   expect(await messageOf(db(), last)).toMatchObject({ dispatched_at: expect.any(Date), workflow_id: `mail-deliver/${last}` });
 });
 
+test('in a flood an API process starts nothing by itself: what comes together goes in batches', () => {
+  let now = 0;
+  const starts = createMailStarts({ db: db(), log: silent, metrics, perSecond: 5, nowMs: () => now, start: async () => undefined });
+  const second = (count: number) => Array.from({ length: count }, () => {
+    now += 1_000 / count;
+    return starts.claim();
+  }).filter(Boolean).length;
+  expect(second(90)).toBeGreaterThanOrEqual(5);
+  expect(second(400)).toBeLessThanOrEqual(5);
+  expect([second(400), second(90)]).toEqual([0, 0]);
+  expect(second(10)).toBeGreaterThanOrEqual(1);
+  expect(second(10)).toBeGreaterThanOrEqual(5);
+});
+
 type Fake = { singles: string[]; batches: string[][]; failing: boolean; taken: boolean };
 function relay(fake: Fake, { startsPerSecond = 3, batchSize = 4 } = {}) {
   return startMailDeliveryRelay({
@@ -89,10 +103,11 @@ test('the relay starts one run each while there are tokens, batches when more wa
 });
 
 test.each([
-  ['few go one by one', 9, 20, false, false], ['many go at once while batches are full', 1_000, 20, true, false], ['many more than tokens gather', 10, 1, false, true],
-  ['and go on gathering while a pause nearly fills a batch', 33, 5, true, true], ['not when it does not', 32, 5, true, false], ['nor when each can have its own run', 40, 40, true, false],
-])('%s', (_, claimed, tokens, before, flood) => {
-  expect(isFlood(claimed, { tokens, batchSize: 50, before })).toBe(flood);
+  ['few go one by one', 9, { tokens: 20, before: false }, false], ['many go at once while batches are full', 1_000, { tokens: 20, before: true }, false],
+  ['many more than tokens gather', 10, { tokens: 1, before: false }, true], ['and go on gathering while a pause nearly fills a batch', 33, { tokens: 5, before: true }, true],
+  ['not when it does not', 32, { tokens: 5, before: true }, false], ['nor when each can have its own run', 40, { tokens: 40, before: true }, false],
+])('%s', (_, claimed, given, flood) => {
+  expect(isFlood(claimed, { batchSize: 50, ...given })).toBe(flood);
 });
 
 test('while Temporal is away everything waits, and goes when it is back; a batch that was started before is left to runs of its own', async () => {

@@ -51,7 +51,7 @@ test('bodies go 30 days after settling, messages after the time of their plan, a
 test('a message whose run is lost waits for another; one whose attempt is not overdue is left alone', async () => {
   const own = await tenant();
   const [lost, patient] = [await acceptMessage(db(), own), await acceptMessage(db(), own)];
-  await markDispatched(db().prisma, [lost, patient], 'mail-batch/gone');
+  await markDispatched(db(), [lost, patient], 'mail-batch/gone');
   await db().pool.query(`update mail_message set dispatched_at = now() - interval '11 minutes' where id = any($1)`, [[lost, patient]]);
   await db().pool.query(`update mail_recipient set next_attempt_at = now() - interval '11 minutes' where message_id = $1`, [lost]);
   for (const rule of [messageReconcileRule, eventReconcileRule]) expect(await inTransaction(db(), async (tx) => rule.reopen?.(tx, 200))).toEqual([]);
@@ -64,7 +64,7 @@ test('waiting messages are taken in turns between services, by one relay each', 
   const [flood, small] = [await tenant(), await tenant()];
   for (let i = 0; i < 30; i++) await acceptMessage(db(), flood);
   const few = [await acceptMessage(db(), small), await acceptMessage(db(), small)];
-  const taken = await Promise.all([claimWaiting(db().prisma, 6), claimWaiting(db().prisma, 6), claimWaiting(db().prisma, 6)]);
+  const taken = await Promise.all([claimWaiting(db(), 6), claimWaiting(db(), 6), claimWaiting(db(), 6)]);
   const ids = taken.flat().map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids).toEqual(expect.arrayContaining(few));

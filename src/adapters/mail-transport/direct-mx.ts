@@ -1,3 +1,4 @@
+import { withinMs } from '../../core/deadline';
 import type { MailTransport, TransportJob, TransportResult } from '../../mail/ports';
 import { findExchangers, type Exchanger, type ExchangerOptions } from './exchangers';
 import { SmtpFault } from './smtp/line';
@@ -34,8 +35,11 @@ export class DirectMxTransport implements MailTransport {
     this.pool = new SessionPool({ max: options.connectionsPerDomain, mailsMax, idleMs });
   }
 
-  async send(job: TransportJob, signal: AbortSignal): Promise<TransportResult> {
-    const bounded = AbortSignal.any([signal, AbortSignal.timeout(this.options.timeoutMs)]);
+  send(job: TransportJob, signal: AbortSignal): Promise<TransportResult> {
+    return withinMs(signal, this.options.timeoutMs, (bounded) => this.handOver(job, bounded));
+  }
+
+  private async handOver(job: TransportJob, bounded: AbortSignal): Promise<TransportResult> {
     const domain = job.recipient.slice(job.recipient.lastIndexOf('@') + 1).toLowerCase();
     let where: { mxHost?: string; tls?: string } = {};
     const reached = (host: string, tls: string | undefined) => {

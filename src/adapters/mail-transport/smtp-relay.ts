@@ -1,4 +1,5 @@
 import { isLoopbackAddress } from '../contactable';
+import { withinMs } from '../../core/deadline';
 import type { MailTransport, TransportJob, TransportResult } from '../../mail/ports';
 import { SmtpFault } from './smtp/line';
 import { faultResult, spoken } from './smtp/outcome';
@@ -30,8 +31,11 @@ export class SmtpRelayTransport implements MailTransport {
     this.session = sessionOptions(options);
   }
 
-  async send(job: TransportJob, signal: AbortSignal): Promise<TransportResult> {
-    const bounded = AbortSignal.any([signal, AbortSignal.timeout(this.options.timeoutMs)]);
+  send(job: TransportJob, signal: AbortSignal): Promise<TransportResult> {
+    return withinMs(signal, this.options.timeoutMs, (bounded) => this.handOver(job, bounded));
+  }
+
+  private async handOver(job: TransportJob, bounded: AbortSignal): Promise<TransportResult> {
     const where: { mxHost: string; tls?: string } = { mxHost: this.session.serverName };
     for (;;) {
       let stale = false;

@@ -1,3 +1,4 @@
+import { withinMs } from '../../core/deadline';
 import type { Log } from '../../core/log';
 import type { Database } from '../../db/client';
 import { composeMail, type ComposedMail } from '../compose';
@@ -48,7 +49,7 @@ export async function attemptMessages(deps: DeliveryDeps, run: AttemptRun): Prom
   } finally {
     clearInterval(renewing);
   }
-  return readProgress(deps.db.prisma, run.messageIds);
+  return readProgress(deps.db, run.messageIds);
 }
 
 /** The bytes of each message, or why there are none. */
@@ -93,7 +94,7 @@ async function attemptAll(deps: DeliveryDeps, run: AttemptRun, held: Map<string,
 async function compose(deps: DeliveryDeps, claimed: readonly Claimed[], building: Building): Promise<void> {
   const fresh = [...new Set(claimed.map(({ message }) => message.id))].filter((id) => !building.has(id));
   if (fresh.length === 0) return;
-  const stored = new Map((await readStoredMessages(deps.db.prisma, fresh)).map((message) => [message.id, message]));
+  const stored = new Map((await readStoredMessages(deps.db, fresh)).map((message) => [message.id, message]));
   for (const id of fresh) {
     const message = stored.get(id);
     const built = message ? build(deps, message) : Promise.resolve('the body of this message is gone');
@@ -135,12 +136,11 @@ function unsendable(text: string): TransportResult {
 async function send(deps: DeliveryDeps, { cut }: AttemptRun, { claimed, mail, transport }: { claimed: Claimed; mail: ComposedMail; transport: MailTransport }): Promise<TransportResult> {
   const { recipient, message, returnPath } = claimed;
   const { MAIL_BOUNCE_DOMAIN, MAIL_VERP_SECRET, MAIL_ATTEMPT_TIMEOUT_SECONDS } = deps.config;
-  const signal = AbortSignal.any([cut, AbortSignal.timeout(MAIL_ATTEMPT_TIMEOUT_SECONDS * 1_000)]);
   try {
-    return await transport.send({
+    return await withinMs(cut, MAIL_ATTEMPT_TIMEOUT_SECONDS * 1_000, (signal) => transport.send({
       messageId: message.id, recipientId: recipient.id, attempt: recipient.attemptNo, idempotencyKey: recipient.id, recipient: recipient.address,
       envelopeFrom: envelopeSender({ messageId: message.id, recipientIndex: recipient.position }, returnPath ?? MAIL_BOUNCE_DOMAIN, MAIL_VERP_SECRET), ...mail,
-    }, signal);
+    }, signal));
   } catch (error) {
     deps.log.error({ messageId: message.id, recipientId: recipient.id, transport: transport.name, err: error }, 'an attempt failed by a fault of ours');
     return unsendable('the attempt failed for an internal reason');

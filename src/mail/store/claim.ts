@@ -1,4 +1,4 @@
-import { rows, type Db } from '../../db/client';
+import { prepared, rows, type Database, type Db } from '../../db/client';
 import type { Tx } from '../../db/transaction';
 import type { ServiceStatus } from '../state';
 
@@ -35,10 +35,10 @@ export type StoredMessage = {
 };
 
 /** Those whose body is still kept. */
-export function readStoredMessages(db: Db, messageIds: readonly string[]): Promise<StoredMessage[]> {
-  return rows<StoredMessage>(db, `
+export function readStoredMessages(database: Database, messageIds: readonly string[]): Promise<StoredMessage[]> {
+  return prepared<StoredMessage>(database, `
     select m.id, m.domain_id as "domainId", m.parties, m.subject, c.text_body as text, c.html_body as html, c.derived_text as "derivedText", m.selector, m.created_at as "createdAt"
-    from mail_message m join mail_content c on c.message_id = m.id where m.id = any($1::text[])`, messageIds);
+    from mail_message m join mail_content c on c.message_id = m.id where m.id = any($1::text[])`, [messageIds]);
 }
 
 /** The text made from html is the same in every attempt; answers the one that is kept. */
@@ -50,12 +50,12 @@ export async function keepDerivedText(db: Db, messageId: string, text: string): 
 export type MessageProgress = { messageId: string; settled: boolean; nextAttemptAt: Date | null };
 
 /** Whether something is left to do and when; a message that is gone is settled. */
-export async function readProgress(db: Db, messageIds: readonly string[]): Promise<MessageProgress[]> {
-  const found = await rows<MessageProgress>(db, `
+export async function readProgress(database: Database, messageIds: readonly string[]): Promise<MessageProgress[]> {
+  const found = await prepared<MessageProgress>(database, `
     select m.id as "messageId", m.settled_at is not null as settled,
       (select min(case when r.status = 'sending' then r.lease_until else r.next_attempt_at end) from mail_recipient r where r.message_id = m.id
         and (r.status in ('queued', 'sending') or r.status = 'deferred' and r.retry_owner = 'us')) as "nextAttemptAt"
-    from mail_message m where m.id = any($1::text[])`, messageIds);
+    from mail_message m where m.id = any($1::text[])`, [messageIds]);
   const byId = new Map(found.map((one) => [one.messageId, one]));
   return messageIds.map((messageId) => byId.get(messageId) ?? { messageId, settled: true, nextAttemptAt: null });
 }

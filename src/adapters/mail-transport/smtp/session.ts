@@ -1,3 +1,4 @@
+import { withinMs } from '../../../core/deadline';
 import { SmtpFault, SmtpLine, type Endpoint, type Phase, type SmtpReply } from './line';
 
 export interface SessionOptions extends Endpoint {
@@ -27,8 +28,11 @@ export class SmtpSession {
   private constructor(private readonly line: SmtpLine, readonly host: string, private readonly extensions: ReadonlySet<string>) {}
 
   /** Errors: SmtpFault with the phase in which it failed. */
-  static async open(options: SessionOptions, signal: AbortSignal): Promise<SmtpSession> {
-    const bounded = AbortSignal.any([signal, AbortSignal.timeout(options.openTimeoutMs)]);
+  static open(options: SessionOptions, signal: AbortSignal): Promise<SmtpSession> {
+    return withinMs(signal, options.openTimeoutMs, (bounded) => SmtpSession.openWithin(options, bounded));
+  }
+
+  private static async openWithin(options: SessionOptions, bounded: AbortSignal): Promise<SmtpSession> {
     const line = await SmtpLine.open(options, bounded);
     try {
       return await line.during(bounded, async () => {
