@@ -24,8 +24,6 @@ export function newAccountKey(): string {
 }
 
 const requestTimeoutMs = 30_000;
-/** Who calls us tries again: the library would hold the call for as long as a Retry-After says. */
-const noRetries = { retryMaxAttempts: 0, retryDefaultDelay: 0 };
 const backoff = { backoffAttempts: 30, backoffMin: 250, backoffMax: 5_000 };
 let noted = false;
 
@@ -58,9 +56,11 @@ export function acmeIssuer(options: AcmeOptions): CertificateIssuer {
 
 async function openClient(options: AcmeOptions): Promise<Client> {
   axios.defaults.timeout = requestTimeoutMs;
-  Object.assign(axios.defaults, { acmeSettings: noRetries });
   if (options.caFile !== null) axios.defaults.httpsAgent = new Agent({ ca: await readFile(options.caFile) });
   if (!noted) {
+    // Who calls us tries again: the library's interceptors would hold the call for as long as a Retry-After says.
+    axios.interceptors.request.clear();
+    axios.interceptors.response.clear();
     axios.interceptors.response.use((response) => {
       noteAnswer(response.status, response.data, response.headers['retry-after']);
       return response;
