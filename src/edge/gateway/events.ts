@@ -62,6 +62,7 @@ export class Events implements EventSink {
   static async open(options: EventsOptions): Promise<Events> {
     const events = new Events(options);
     await events.spool.load([options.directory, ...options.adopted ?? []]);
+    events.lastSeq = events.spool.lastSeq;
     return events;
   }
 
@@ -136,7 +137,7 @@ export class Events implements EventSink {
       }
       if (this.waitMs > 0) this.options.log.info({ waiting: this.spool.waiting }, 'gateway events are stored again');
       this.waitMs = this.retryAtMs = 0;
-      await this.spool.done(batch.seq);
+      await this.spool.done();
     }
   }
 
@@ -150,7 +151,7 @@ export class Events implements EventSink {
       if (this.refusals.count >= refusalsMax) {
         this.options.log.error({ err: error, seq }, 'the database refuses a batch of the gateway');
         this.refusals = { seq, count: 0 };
-        await this.spool.refuse(seq);
+        await this.spool.refuse();
       }
     }
     await this.spool.persist();

@@ -8,7 +8,8 @@ import { mergeCounts } from './event-batch';
 export const spoolBytesMax = 64 * 1024 * 1024;
 /** Counters of a pause are added up in one file until it is this long. */
 const openBytesMax = 256 * 1024;
-const fileName = /^(\d{16})\.json$/;
+/** A number and who gave it: two processes may give the same one. */
+const fileName = /^(\d{16})(?:-[\w.-]+)?\.json$/;
 const noCounts: BatchCounts = { requests: 0, eventsLost: 0, firstAt: null, lastAt: null, minutes: [], tops: [] };
 const noDetails: BatchDetails = { rows: [], raises: [] };
 
@@ -30,6 +31,8 @@ type Options = { directory: string; bytesMax: number; log: Log; onLost: (events:
  */
 export class Spool {
   private entries: Entry[] = [];
+  /** What `head` has given last. */
+  private given: Entry | undefined;
   private readonly turns = new Semaphore(1);
   private isReady = false;
 
@@ -37,6 +40,11 @@ export class Spool {
 
   get waiting(): number {
     return this.entries.length;
+  }
+
+  /** The highest number here; 0 when nothing waits. */
+  get lastSeq(): number {
+    return this.entries.at(-1)?.seq ?? 0;
   }
 
   get bytes(): number {
@@ -49,6 +57,7 @@ export class Spool {
       for (const name of await readdir(directory).catch(() => [])) {
         const [, seq] = fileName.exec(name) ?? [];
         const path = join(directory, name);
+        if (name.endsWith('.json.new')) await rm(path, { force: true }); // its process ended while it was writing
         if (seq === undefined) continue;
         const bytes = (await readFile(path).catch(() => Buffer.alloc(0))).length;
         this.entries.push({ seq: Number(seq), path, bytes, content: null, isWritten: true, hasDetails: true, isTried: true });
@@ -72,6 +81,7 @@ export class Spool {
     return this.turns.run(async () => {
       for (let entry = this.entries[0]; entry; entry = this.entries[0]) {
         entry.isTried = true;
+        this.given = entry;
         const content = entry.content ?? await this.read(entry);
         if (content) return { instanceId: content.instanceId, seq: entry.seq, counts: content.counts ?? noCounts, details: content.details ?? noDetails };
         this.entries.shift();
@@ -80,18 +90,18 @@ export class Spool {
     });
   }
 
-  /** The batch is stored. */
-  done(seq: number): Promise<void> {
-    return this.turns.run(() => this.remove(seq));
+  /** What `head` gave is stored. */
+  done(): Promise<void> {
+    return this.turns.run(() => this.remove(this.given));
   }
 
-  /** The database takes this batch never: its details are given up, then all of it. */
-  refuse(seq: number): Promise<void> {
+  /** The database never takes what `head` gave: its details are given up, then all of it. */
+  refuse(): Promise<void> {
     return this.turns.run(async () => {
-      const entry = this.entries.find((one) => one.seq === seq);
-      if (entry?.hasDetails && await this.drop(entry)) return;
-      this.options.log.error({ seq }, 'a batch of the gateway is refused by the database and given up');
-      await this.remove(seq);
+      const { given } = this;
+      if (given?.hasDetails && await this.drop(given)) return;
+      this.options.log.error({ seq: given?.seq }, 'a batch of the gateway is refused by the database and given up');
+      await this.remove(given);
     });
   }
 
@@ -109,7 +119,7 @@ export class Spool {
   }
 
   private add(content: Content): void {
-    const path = join(this.options.directory, `${String(content.seq).padStart(16, '0')}.json`);
+    const path = join(this.options.directory, `${String(content.seq).padStart(16, '0')}-${content.instanceId.replace(/[^\w.-]/g, '_')}.json`);
     const entry: Entry = { seq: content.seq, path, bytes: 0, content: null, isWritten: false, hasDetails: content.details !== null, isTried: false };
     this.fill(entry, content);
     this.entries.push(entry);
@@ -128,15 +138,14 @@ export class Spool {
     if (events > 0) this.options.onLost(events, atMs, atMs);
     this.options.log.warn({ seq: entry.seq, events }, 'details of gateway events were given up');
     if (!content?.counts) {
-      await this.remove(entry.seq);
+      await this.remove(entry);
       return false;
     }
     this.fill(entry, { ...content, details: null });
     return true;
   }
 
-  private async remove(seq: number): Promise<void> {
-    const entry = this.entries.find((one) => one.seq === seq);
+  private async remove(entry: Entry | undefined): Promise<void> {
     this.entries = this.entries.filter((one) => one !== entry);
     if (entry) await rm(entry.path, { force: true });
   }

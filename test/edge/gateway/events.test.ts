@@ -33,8 +33,8 @@ afterAll(() => rm(home, { recursive: true }));
 let made = 0;
 const noRetention = async () => new Map<string, number>();
 const store = (batch: EventBatch) => storeBatch(test_.database, batch, noRetention);
-/** By hand: nothing is flushed but at the end, or when rows fill a batch. */
-const openEvents = (changes: Partial<EventsOptions> = {}) => Events.open({ instanceId: `i${(made += 1)}`, directory: join(home, `spool-${made}`), store, log: silentLog, flushMs: 3_600_000, closeMs: 0, ...changes });
+/** By hand: nothing is flushed but at the end, which waits for the database, or when rows fill a batch. */
+const openEvents = (changes: Partial<EventsOptions> = {}) => Events.open({ instanceId: `i${(made += 1)}`, directory: join(home, `spool-${made}`), store, log: silentLog, flushMs: 3_600_000, closeMs: 25_000, ...changes });
 const decisionOf = (outcome: Decision['outcome'], changes: Partial<Decision> = {}): Decision => (outcome === 'clean' ? cleanDecision : { ...cleanDecision, outcome, source: 'custom', ruleId: 'r1', ruleName: 'Rule', ...changes });
 /** What a server does of one request. */
 function serve(events: Events, decision: Decision, facts: Partial<RequestFacts> = {}, changes: Partial<FinishedRequest> = {}): string | null {
@@ -71,6 +71,11 @@ describe('what is hidden', () => {
     [{ variable: 'REQUEST_URI', matched: '/x?token=1' }, '[10]'],
     [{ variable: 'TX:1', matched: 'abc' }, '[3]'],
     [{ variable: 'ARGS:n', matched: '4111111111111111' }, '[masked]'],
+    [{ variable: 'ARGS:data', matched: '{"user":"x","password":"abc def"}<script>' }, '{"user":"x","password":"[masked] def"}<script>'],
+    [{ variable: 'ARGS:url', matched: 'http://x/?access_token=abc&a=<b>' }, 'http://x/?access_token=[masked]&a=<b>'],
+    [{ variable: 'REQUEST_HEADERS:X-Forwarded', matched: 'Bearer abc.def' }, 'Bearer [masked]'],
+    [{ variable: 'REQUEST_HEADERS:Referer', matched: 'https://a.example/?q=abc' }, '[24]'],
+    [{ variable: 'REQUEST_HEADERS:Referer', matched: 'https://a.example/<script>' }, 'https://a.example/<script>'],
     [{ variable: 'REQUEST_FILENAME', matched: '/etc/passwd\0' }, '/etc/passwd\u{fffd}'],
   ])('of a match in %j is kept %s', (match, kept) => expect(maskedMatch(match)).toBe(kept));
 
@@ -79,7 +84,7 @@ describe('what is hidden', () => {
     const lines: string[] = [];
     let isAway = true;
     const directory = join(home, 'canaries');
-    const events = await openEvents({ directory, log: createLog('test', 'debug', { write: (line: string) => lines.push(line) }), store: (batch) => (isAway ? Promise.reject(Object.assign(new Error('away'), { detail: JSON.stringify(batch) })) : store(batch)) });
+    const events = await openEvents({ directory, closeMs: 0, log: createLog('test', 'debug', { write: (line: string) => lines.push(line) }), store: (batch) => (isAway ? Promise.reject(Object.assign(new Error('away'), { detail: JSON.stringify(batch) })) : store(batch)) });
     const facts: Partial<RequestFacts> = {
       zoneId: 'zone_canary', rawQuery: 'q=CANARYarg&password=CANARYpass', body: Buffer.from('password=CANARYbody'), path: '/pay/4012888888881881',
       headers: [['authorization', 'Bearer CANARYauth'], ['cookie', 'sid=CANARYcookie'], ['x-api-key', 'CANARYkey'], ['user-agent', 'browser 4012888888881881'], ['referer', 'https://a.example/?t=CANARYref']],
@@ -132,7 +137,8 @@ describe('rows', () => {
   });
 
   test('the id names the row with all requests, by the time in the id, and the first that ends writes it', async () => {
-    const events = await openEvents();
+    const at = Date.now();
+    const events = await openEvents({ now: () => at });
     const zoneId = 'zone_rows';
     const decision = decisionOf('allow', { source: 'ip_list', ruleId: 'ip_list.allow' });
     const first = requestFacts({ zoneId, requestId: 'req_first' });
@@ -150,7 +156,7 @@ describe('rows', () => {
     const events = await openEvents();
     const managed = { ...nothingFound, score: 8, threshold: 5, blocked: true, deciding: ruleMatch(), matches: Array.from({ length: 14 }, (_, i) => ruleMatch({ id: String(i) })), suggestion: { ruleId: '942100', target: 'ARGS:q', pathPrefix: '/search' } };
     serve(events, decisionOf('monitor', { wouldHave: 'block', source: 'managed', ruleId: '942100', ruleName: 'SQL injection', managed }), {
-      zoneId: 'zone_full', requestId: 'req_x', country: 'DE', asn: 64_500, method: 'POST', path: `/${'p'.repeat(2_000)}`, rawQuery: 'q=1%27', clientIp: '2001:db8::1', tlsVersion: null, headers: [['user-agent', 'u'.repeat(600)]],
+      zoneId: 'zone_full', requestId: 'req_x', country: 'DE', asn: 64_500, method: 'POST', path: `/${'p'.repeat(2_000)}`, rawQuery: 'q=1%27', clientIp: '2001:db8::1', tlsVersion: null, headers: [['user-agent', 'u'.repeat(600)]], receivedAt: 1_700_000_000_000,
     }, { status: 200, originStatus: 200, durationMs: 12.3456, bytesIn: 77, mode: 'monitor', policyVersion: 12, ruleSetVersion: 'crs-3.3.4' });
     await events.close();
     const { rows: [row] } = await test_.database.pool.query(`select * from gateway_event where zone_id = 'zone_full'`);
@@ -159,6 +165,7 @@ describe('rows', () => {
       suggested_exclusion: { ruleId: '942100', target: 'ARGS:q', pathPrefix: '/search' }, ip: '2001:db8::1', country: 'DE', asn: '64500', request_id: 'req_x', method: 'POST', scheme: 'https', host: 'www.example.com', query: 'q=[4]',
       http_version: '1.1', tls_version: null, user_agent: 'u'.repeat(512), referer: null, status: 200, origin_status: 200, duration_ms: 12.346, bytes_in: '77',
     });
+    expect(row.updated_at).toEqual(row.created_at);
     expect(row.path).toHaveLength(1_024);
     expect(row.rules).toHaveLength(10);
     expect(row.rules[0]).toEqual(ruleMatch({ id: '0' }));
@@ -182,8 +189,9 @@ describe('counts', () => {
         if (fault === 'twice') expect(await store(batch)).toBe(false);
         if (fault === 'unsure') throw new Error('the answer was lost');
       };
-      const directory = join(home, zoneId);
-      let events = await openEvents({ directory, store: faulty });
+      const options = { directory: join(home, zoneId), closeMs: 0, store: faulty };
+      const { directory } = options;
+      let events = await openEvents(options);
       const expected: Record<string, number> = {};
       const late: (() => void)[] = [];
       for (const { outcome, source, ruleId, ip, minute, waits, flush } of requests) {
@@ -197,16 +205,16 @@ describe('counts', () => {
         if (flush === 0) {
           // The process ends, and another takes over what it left.
           const before = events;
-          events = await openEvents({ directory, store: faulty });
+          events = await openEvents(options);
           for (const end of late.splice(0)) end();
           await before.close();
           await events.close();
-          events = await openEvents({ directory, store: faulty });
+          events = await openEvents(options);
         }
       }
       for (const end of late) end();
       await events.close();
-      await (await openEvents({ directory, store: faulty })).close();
+      await (await openEvents(options)).close();
       await (await openEvents({ directory })).close();
       expect(await readdir(directory).catch(() => [])).toEqual([]);
       expect(await minutesOf(zoneId)).toEqual(expected);
@@ -319,6 +327,23 @@ describe('counts', () => {
     expect(rows).toEqual([{ retention_days: 30 }]);
   });
 
+  test('of two processes that number theirs alike are both stored, and what one was writing when it ended is not left', async () => {
+    const directory = join(home, 'alike');
+    const zoneId = 'zone_alike';
+    const options = { directory, closeMs: 0, now: () => 1_790_000_000_123, store: () => Promise.reject(new Error('away')) };
+    const both = [await openEvents(options), await openEvents(options)];
+    for (const events of both) serve(events, decisionOf('block'), { zoneId });
+    for (const events of both) await events.close();
+    expect(await readdir(directory)).toHaveLength(2);
+    await writeFile(join(directory, '0000000000000001-i.json.new'), '{"half');
+    const next = await openEvents({ directory, now: options.now });
+    serve(next, decisionOf('block'), { zoneId });
+    await next.close();
+    expect(await readdir(directory)).toEqual([]);
+    expect(await minutesOf(zoneId)).toEqual({ 'block custom': 3 });
+    expect(await eventsOf(zoneId)).toEqual({ 'block custom': 3 });
+  });
+
   test('of a worker that is not started again are stored by the first one', async () => {
     const spoolDir = join(home, 'places');
     const open = (place: number, workers: number, db = test_.database) => openTraffic({
@@ -334,7 +359,7 @@ describe('counts', () => {
     await away.close();
     const first = await open(0, 1);
     await first.close();
-    expect(await minutesOf('zone_place')).toEqual({ 'block custom': 1 });
+    await until(async () => (await minutesOf('zone_place'))['block custom'] === 1, 'what the second has left');
     expect(await eventsOf('zone_place')).toEqual({ 'block custom': 1 });
   });
 });
