@@ -37,6 +37,8 @@ export class Listeners {
   private readonly known = new WeakMap<object, Connection>();
   /** Answers on their way, by connection: a refusal by the parser must not go in between. */
   private readonly open = new WeakMap<object, Set<ClientResponse>>();
+  /** Connections that end with an answer that is out: what was sent after its request is nobody's. */
+  private readonly ending = new WeakSet<object>();
   private openCount = 0;
   private draining = false;
 
@@ -121,9 +123,9 @@ export class Listeners {
 
   private arrived(request: ClientRequest, response: ClientResponse, expects: boolean): void {
     const carrier = carrierOf(request);
-    if (!carrier) return;
+    if (!carrier || this.ending.has(carrier)) return;
     this.begin(carrier, response);
-    this.options.serve({ request, responder: responderOf(response, () => this.draining), connection: this.connectionOf(carrier, request), expects, upgrade: null });
+    this.options.serve({ request, responder: responderOf(response, () => this.draining, () => this.ending.add(carrier)), connection: this.connectionOf(carrier, request), expects, upgrade: null });
   }
 
   /** Only WebSocket goes on as something else; any other upgrade is left out, which HTTP allows (RFC 9110 §7.8). */
@@ -134,17 +136,24 @@ export class Listeners {
     response.assignSocket(socket);
     response.once('finish', () => socket.end());
     this.begin(socket, response);
-    this.options.serve({ request, responder: responderOf(response, () => true), connection: this.connectionOf(socket, request), expects: false, upgrade: { socket, first } });
+    this.options.serve({ request, responder: responderOf(response, () => true, () => undefined), connection: this.connectionOf(socket, request), expects: false, upgrade: { socket, first } });
   }
 
   private begin(carrier: object, response: ClientResponse): void {
-    const open = this.open.get(carrier) ?? new Set();
-    this.open.set(carrier, open.add(response));
+    const open = this.open.get(carrier) ?? this.opened(carrier, response);
+    open.add(response);
     this.openCount += 1;
     response.once('close', () => {
       open.delete(response);
       this.openCount -= 1;
     });
+  }
+
+  private opened(carrier: object, response: ClientResponse): Set<ClientResponse> {
+    const open = new Set<ClientResponse>();
+    this.open.set(carrier, open);
+    if (response instanceof ServerResponse) response.req.socket.once('close', () => setImmediate(closeAll, open));
+    return open;
   }
 
   private connectRefused(request: ClientRequest, other: Socket | Http2ServerResponse): void {
@@ -177,6 +186,11 @@ export class Listeners {
     this.known.set(carrier, connection);
     return connection;
   }
+}
+
+/** Node closes the answer whose turn it is; those that waited for theirs are as much at their end. */
+function closeAll(responses: Iterable<ClientResponse>): void {
+  for (const response of responses) response.destroy().emit('close');
 }
 
 function protocolOf(tls: { getProtocol: TLSSocket['getProtocol'] }): '1.2' | '1.3' {

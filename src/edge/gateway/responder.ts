@@ -27,12 +27,13 @@ export interface Responder {
   abort(): void;
 }
 
-export function responderOf(response: ClientResponse, closing: () => boolean): Responder {
-  return response instanceof ServerResponse ? new Http1Responder(response, closing) : new Http2Responder(response);
+/** `closing`: the connection is to end with this answer; `ends`: it does. */
+export function responderOf(response: ClientResponse, closing: () => boolean, ends: () => void): Responder {
+  return response instanceof ServerResponse ? new Http1Responder(response, closing, ends) : new Http2Responder(response);
 }
 
 class Http1Responder implements Responder {
-  constructor(private readonly response: ServerResponse, private readonly closing: () => boolean) {
+  constructor(private readonly response: ServerResponse, private readonly closing: () => boolean, private readonly ends: () => void) {
     response.sendDate = false;
   }
 
@@ -42,7 +43,9 @@ class Http1Responder implements Responder {
   get status(): number { return this.response.statusCode; }
 
   start(status: number, reason: string, headers: readonly string[]): void {
-    this.response.writeHead(status, reason, this.closing() ? [...headers, 'Connection', 'close'] : [...headers]);
+    const isLast = headers.some((text, i) => i % 2 === 0 && text === 'Connection' && headers[i + 1] === 'close');
+    if (isLast || this.closing()) this.ends();
+    this.response.writeHead(status, reason, !isLast && this.closing() ? [...headers, 'Connection', 'close'] : [...headers]);
   }
 
   write(chunk: Buffer): boolean { return this.response.write(chunk); }

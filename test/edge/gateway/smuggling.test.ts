@@ -66,6 +66,21 @@ test.each(Object.entries(rows))('HTTP/1.1: %s is refused and reaches nobody', as
   expect(origin.seen).toHaveLength(0);
 });
 
+test.each([rows['another coding before chunked'], rows['chunks in HTTP/1.0'], rows['Content_Length'], rows['two Hosts']])('what follows on the connection is not served: %j', async (bytes = '') => {
+  const { text } = await world.raw(`${bytes}GET /hidden HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+  expect(text).toMatch(/^HTTP\/1\.1 400 /);
+  expect(text.match(/HTTP\/1\.1 \d/g)).toHaveLength(1);
+  expect(origin.seen.map(({ url }) => url)).toEqual([]);
+});
+
+test('a request that waited for its turn on a connection that broke is counted too', async () => {
+  const before = world.records.length;
+  const paths = () => world.records.slice(before).map(({ request }) => request.facts.rawPath).toSorted();
+  await world.raw(`HEAD /first HTTP/1.1\r\nHost: ${host}\r\n\r\nHEAD /second HTTP/1.1\r\nHost: ${host}\r\n\r\nno request\r\n\r\n`);
+  await until(() => paths().length === 2, 'both to be recorded');
+  expect(paths()).toEqual(['/first', '/second']);
+});
+
 test('what is refused for a known zone is an event of its own, without a word about the rule in the answer', async () => {
   const before = world.records.length;
   const answer = await world.raw(rows['a fragment'] ?? '');
@@ -129,6 +144,7 @@ describe('HTTP/2', () => {
 test('whatever bytes come, the origin has seen exactly the requests that the gateway says it forwarded', async () => {
   const pieces = ['GET / HTTP/1.1\r\n', 'POST /p HTTP/1.1\r\n', `Host: ${host}\r\n`, 'Content-Length: 5\r\n', 'Content-Length: 0\r\n', 'Transfer-Encoding: chunked\r\n', '\r\n', 'hello', '5\r\nhello\r\n', '0\r\n\r\n', '\r\n\r\n', '\n', ' ', 'X: y\r\n', 'Connection: keep-alive\r\n', '\0', 'GET /b HTTP/1.1\r\nHost: www.strict.test\r\n\r\n'];
   const before = world.records.length;
+  await world.raw(`GET /whole HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
   // A request that is cut off by its client may reach the origin and have no status.
   await fc.assert(fc.asyncProperty(fc.array(fc.constantFrom(...pieces), { minLength: 1, maxLength: 14 }), async (chosen) => {
     const socket = connect(world.httpPort, '127.0.0.1');
