@@ -49,6 +49,7 @@ export const headerJudge: MakeJudge = ({ version, policy }) => ({
     const found: Decision = { ...clean, source: 'custom', ruleId: 'x', ruleName: 'X', outcome: 'block' };
     return policy.mode === 'block' ? { ...found, refusal: { status: 403, code: 'request_blocked', retryAfterSeconds: null, page: 'refused' } } : { ...found, outcome: 'monitor', wouldHave: 'block' };
   },
+  inspectsAnswer: () => false,
   judgeResponse: (_facts, decision) => decision,
   answered: () => undefined,
   challengePage: () => ({ status: 403, headers: [], body: 'challenge' }),

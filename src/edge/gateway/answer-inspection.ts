@@ -15,8 +15,7 @@ const decoders: Readonly<Record<string, (body: Buffer, options: { maxOutputLengt
  * Null: this answer is not looked at. Resolves with what has been read, or null when the decision refuses it.
  */
 export function inspectAnswer(visit: Visit, answer: IncomingMessage, decided: (decision: Decision) => void): Promise<readonly Buffer[] | null> | null {
-  const { managedRules, mode } = visit.judge.policy;
-  if (mode === 'off' || !managedRules.enabled || !managedRules.inspectResponse || visit.decision.outcome === 'allow' || !text.test(answer.headers['content-type'] ?? '')) return null;
+  if (!text.test(answer.headers['content-type'] ?? '') || !visit.judge.inspectsAnswer(visit.facts)) return null;
   return inspected(visit, answer, decided);
 }
 

@@ -4,7 +4,6 @@ import { challengeScript } from './challenge-script';
 import type { Page } from './judge';
 
 export const challengePath = '/.well-known/holdfast/challenge';
-export const challengeCode = 'challenge_required';
 
 const noStore = ['cache-control', 'no-store'] as const;
 const style = 'body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:32rem;padding:0 1rem;color:#222;background:#fff}small{color:#666}@media(prefers-color-scheme:dark){body{color:#ddd;background:#111}}';
@@ -33,7 +32,7 @@ ${asked.eventId === null ? '' : html`<p><small>Reference ${asked.eventId}</small
 }
 
 /** What everybody else gets. */
-export function challengeRefusal(code: 'challenge_required' | 'challenge_failed', eventId: string | null): Page {
-  const message = code === challengeCode ? 'This request needs a browser that has passed a challenge.' : 'The challenge was not passed. Load the page again for a new one.';
-  return { status: 403, body: JSON.stringify({ ok: false, message, code, eventId }), headers: [['content-type', 'application/json; charset=utf-8'], noStore] };
+export function challengeRefusal(eventId: string | null): Page {
+  const message = 'This request needs a browser that has passed a challenge.';
+  return { status: 403, body: JSON.stringify({ ok: false, message, code: 'challenge_required', eventId }), headers: [['content-type', 'application/json; charset=utf-8'], noStore] };
 }

@@ -2,7 +2,7 @@ import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from '
 import type { Decision, RequestFacts } from '../../gateway/ports';
 import type { Policy } from '../../gateway/schemas';
 import { networkOf } from './address-set';
-import { challengeCode, challengePage, challengeRefusal } from './challenge-page';
+import { challengePage, challengeRefusal } from './challenge-page';
 import type { Page } from './judge';
 import type { RequestView } from './request-view';
 import { cleanDecision } from './tally';
@@ -55,19 +55,19 @@ export class Challenge {
 
   /** The page for GET and HEAD of who accepts HTML, JSON for everybody else. */
   ask(facts: RequestFacts, eventId: string | null, nowMs: number): Page {
-    if ((facts.method !== 'GET' && facts.method !== 'HEAD') || !acceptsHtml(facts)) return challengeRefusal(challengeCode, eventId);
+    if ((facts.method !== 'GET' && facts.method !== 'HEAD') || !acceptsHtml(facts)) return challengeRefusal(eventId);
     const { difficulty } = this.settings;
     const next = `${facts.rawPath}${facts.rawQuery === '' ? '' : `?${facts.rawQuery}`}`;
     return challengePage({ token: this.token(facts.clientIp, difficulty, nowMs), difficulty, next, eventId });
   }
 
-  /** Checks the form `token answer next`. A token is spent only by a right answer. */
-  answer(facts: RequestFacts, nowMs: number): { page: Page; decision: Decision } {
+  /** Checks the form `token answer next`. A token is spent only by a right answer. Page null: refused, as the decision says. */
+  answer(facts: RequestFacts, nowMs: number): { page: Page | null; decision: Decision } {
     const form = new URLSearchParams(facts.body?.toString('latin1') ?? '');
     const fault = this.fault(form, facts, nowMs);
     if (fault) {
       const decision: Decision = { ...cleanDecision, outcome: 'challenge_failed', source: 'challenge', ruleId: `challenge.${fault}`, refusal: { status: 403, code: 'challenge_failed', retryAfterSeconds: null, page: 'refused' } };
-      return { page: challengeRefusal('challenge_failed', null), decision };
+      return { page: null, decision };
     }
     const { validSeconds } = this.settings;
     const expires = String(Math.floor(nowMs / 1_000) + validSeconds);

@@ -1,7 +1,7 @@
 import { timeOfId } from '../../core/ids';
 import type { FinishedRequest } from '../../gateway/ports';
 import type { EventRecord } from '../../gateway/store/batches';
-import { maskedMatch, maskedPath, maskedReferer, maskedText, maskNumbers, queryOutline } from './mask';
+import { maskedMatch, maskedPath, maskedProse, maskedReferer, maskedText, maskNumbers, queryOutline } from './mask';
 import { unicode } from './request-view';
 
 const rulesMax = 10;
@@ -23,7 +23,7 @@ export function eventRecord(request: FinishedRequest, id: `gwe_${string}`): Even
     suggested_exclusion: isManaged ? managed?.suggestion ?? null : null,
     ip: facts.clientIp.replace(/%.*/s, ''), country: facts.country, asn: facts.asn,
     request_id: facts.requestId, method: maskedText(facts.method, 32), scheme: facts.scheme, host: maskedText(facts.host, 255), path: maskedPath(facts.path), query: queryOutline(facts.rawQuery),
-    http_version: facts.httpVersion, tls_version: facts.tlsVersion, user_agent: header(request, 'user-agent', (text) => maskedText(text, textMax)), referer: header(request, 'referer', maskedReferer),
+    http_version: facts.httpVersion, tls_version: facts.tlsVersion, user_agent: header(request, 'user-agent', (text) => maskedProse(text, textMax)), referer: header(request, 'referer', maskedReferer),
     status: request.status, origin_status: request.originStatus, duration_ms: Math.round(request.durationMs * 1_000) / 1_000, bytes_in: request.bytesIn,
   };
 }
@@ -32,7 +32,7 @@ export function eventRecord(request: FinishedRequest, id: `gwe_${string}`): Even
 export function topKeys({ facts, decision }: FinishedRequest): readonly (readonly [dimension: string, key: string | null])[] {
   const agent = facts.headers.find(([name]) => name === 'user-agent')?.[1];
   return [
-    ['rule', decision.ruleId], ['ip', facts.clientIp], ['path', maskedPath(facts.path, 256)], ['country', facts.country], ['user_agent', agent === undefined ? null : maskedText(maskNumbers(unicode(agent)), 256)],
+    ['rule', decision.ruleId], ['ip', facts.clientIp], ['path', maskedPath(facts.path, 256)], ['country', facts.country], ['user_agent', agent === undefined ? null : maskedProse(maskNumbers(unicode(agent)), 256)],
   ];
 }
 

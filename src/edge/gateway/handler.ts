@@ -130,6 +130,7 @@ export class Handler {
   private challenge(visit: Visit): void {
     const solved = (facts: RequestFacts) => {
       const { page, decision } = visit.judge.answerChallenge(facts);
+      if (!page) return this.refuse(visit, decision);
       visit.decision = decision;
       visit.eventId = this.options.sink.reserve(visit.facts, decision);
       this.answer(visit, page);

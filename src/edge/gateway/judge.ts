@@ -11,14 +11,16 @@ export interface Judge {
   readonly ruleSetVersion: string | null;
   /** `readBody` gives the same facts with the part of the body that is inspected; it is asked only when a stage needs it. */
   judge(facts: RequestFacts, readBody?: () => Promise<RequestFacts>): Decision | Promise<Decision>;
+  /** Whether the answer to a request that was judged is to be inspected. */
+  inspectsAnswer(facts: RequestFacts): boolean;
   /** What an origin's answer adds to the decision on its request. */
   judgeResponse(facts: RequestFacts, decision: Decision, response: ResponseFacts): Decision | Promise<Decision>;
   /** The origin has answered: limits that count statuses count now. */
   answered(facts: RequestFacts, originStatus: number): void;
   /** What a client that is asked for a challenge gets. */
   challengePage(facts: RequestFacts, eventId: string | null): Page;
-  /** The answering POST to `/.well-known/holdfast/challenge`, with its form; the decision says passed or failed. */
-  answerChallenge(facts: RequestFacts): { page: Page; decision: Decision };
+  /** The answering POST to `/.well-known/holdfast/challenge`, with its form; the decision says passed or failed, and refuses where there is no page. */
+  answerChallenge(facts: RequestFacts): { page: Page | null; decision: Decision };
 }
 
 export type JudgedZone = { zoneId: string; version: number; policy: Policy };

@@ -23,13 +23,16 @@ export function judgesOf({ engine, limits, used, secret, log, now = Date.now }: 
     const challenge = new Challenge({ zoneId, settings: policy.challenge }, secret, used);
     const stages: Stages = { engine, limits, clearance: challenge, now, onEngineFault: (error) => log.error({ err: error, zoneId, version }, 'the rule engine failed on a request') };
     const waiting = new WeakMap<RequestFacts, (originStatus: number) => void>();
+    const inspected = new WeakSet<RequestFacts>();
     return {
       policy, version, ruleSetVersion: engine.versionOf(policy.managedRules.ruleSet),
       async judge(facts, readBody) {
-        const { decision, afterAnswer } = await judge(stages, compiled, facts, readBody ? { readBody } : {});
+        const { decision, afterAnswer, inspectsAnswer } = await judge(stages, compiled, facts, readBody ? { readBody } : {});
         if (afterAnswer) waiting.set(facts, afterAnswer);
+        if (inspectsAnswer) inspected.add(facts);
         return decision;
       },
+      inspectsAnswer: (facts) => inspected.has(facts),
       judgeResponse: (facts, decision, response) => judgeResponse(stages, compiled, { facts, decision }, response),
       answered(facts, originStatus) {
         waiting.get(facts)?.(originStatus);

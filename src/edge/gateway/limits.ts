@@ -2,7 +2,7 @@
 export type Allowance = { readonly requests: number; readonly periodSeconds: number; readonly durationSeconds: number };
 /** Requests one worker counted of a key in a window; windows are numbered from the epoch. */
 export type LimitDelta = { readonly zoneId: string; readonly key: string; readonly periodMs: number; readonly window: number; count: number };
-export type LimitPenalty = { readonly zoneId: string; readonly key: string; readonly untilMs: number };
+export type LimitPenalty = { readonly zoneId: string; readonly key: string; readonly periodMs: number; readonly untilMs: number };
 
 type Counter = { window: number; current: number; previous: number; penaltyUntilMs: number; periodMs: number };
 
@@ -30,7 +30,7 @@ export class RateLimits {
     if (estimate(counter, nowMs) + 1 <= limit.requests) return null;
     if (limit.durationSeconds === 0) return secondsUntil(waitMs(counter, limit.requests, nowMs));
     counter.penaltyUntilMs = nowMs + limit.durationSeconds * 1_000;
-    this.onPenalty({ zoneId, key, untilMs: counter.penaltyUntilMs });
+    this.onPenalty({ zoneId, key, periodMs: counter.periodMs, untilMs: counter.penaltyUntilMs });
     return limit.durationSeconds;
   }
 
@@ -62,8 +62,8 @@ export class RateLimits {
   }
 
   /** Takes over a penalty of another worker. */
-  penalise({ zoneId, key, untilMs }: LimitPenalty, nowMs: number): void {
-    const counter = this.counter(zoneId, key, 1_000, nowMs);
+  penalise({ zoneId, key, periodMs, untilMs }: LimitPenalty, nowMs: number): void {
+    const counter = this.counter(zoneId, key, periodMs, nowMs);
     counter.penaltyUntilMs = Math.max(counter.penaltyUntilMs, untilMs);
   }
 

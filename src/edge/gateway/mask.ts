@@ -5,8 +5,15 @@ const secretName = /pass|pwd|secret|token|auth|sess|key|card|cvv|cvc|credential|
 /** Variables whose text is one value with a name we see; all others may hold whole queries or bodies. */
 const singleValue = /^(?:ARGS|ARGS_GET|ARGS_POST|REQUEST_HEADERS|RESPONSE_HEADERS):(.+)$/i;
 const withoutValues = /^(?:ARGS_NAMES|ARGS_GET_NAMES|ARGS_POST_NAMES|REQUEST_HEADERS_NAMES|REQUEST_COOKIES_NAMES|FILES|FILES_NAMES|MULTIPART_[A-Z_]+|REQUEST_METHOD|REQUEST_PROTOCOL|REQUEST_FILENAME|REQUEST_BASENAME|REMOTE_ADDR|RESPONSE_STATUS)(?::.*)?$/i;
+/** A secret name and its value within a text of another name: a query, a header, JSON. */
+const secretPair = /((?:pass|pwd|secret|token|auth|sess|key|card|cvv|cvc|credential|cookie|jwt|csrf|xsrf)[\w.-]*["'\]]{0,2}\s*[=:]\s*["']?|\b(?:bearer|basic)\s+)[^\s"'&;,<>]+/gi;
 const matchedMax = 128;
 const hidden = '[masked]';
+
+/** Free text of a client, at most `max` characters: as `maskedText`, and without the values of secret names. */
+export function maskedProse(text: string, max: number): string {
+  return maskedText(text.slice(0, 2 * max).replace(secretPair, `$1${hidden}`), max);
+}
 
 export function isSecretName(name: string): boolean {
   return secretName.test(name);
@@ -75,9 +82,9 @@ export function maskedReferer(referer: string): string {
   return maskedPath(referer.replace(/[?#].*$/s, '').replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1'), 512);
 }
 
-/** What a rule matched, when it is the value of a name that is not secret; otherwise its length. Bodies are never kept. */
+/** What a rule matched, when it is the value of a name that is not secret; otherwise its length. Bodies, and queries of referers, are never kept. */
 export function maskedMatch({ variable, matched }: Pick<RuleMatch, 'variable' | 'matched'>): string {
   const name = singleValue.exec(variable)?.[1];
-  const isShown = name === undefined ? withoutValues.test(variable) : !isSecretName(name);
-  return isShown ? maskedText(matched, matchedMax) : `[${matched.length}]`;
+  const isShown = name === undefined ? withoutValues.test(variable) : !isSecretName(name) && !(/^referer$/i.test(name) && /[?#]/.test(matched));
+  return isShown ? maskedProse(matched, matchedMax) : `[${matched.length}]`;
 }

@@ -11,6 +11,7 @@ const texts: Readonly<Record<string, readonly [title: string, message: string]>>
   request_blocked: ['Request blocked', 'This request was refused by the security rules of the site.'],
   rate_limited: ['Too many requests', 'Please wait a moment and try again.'],
   challenge_required: ['Checking your browser', 'The site asks your browser for a proof before it goes on.'],
+  challenge_failed: ['Challenge not passed', 'Please go back and load the page again for a new one.'],
   payload_too_large: ['Request too large', 'The request is larger than this site takes.'],
   request_timeout: ['Request timed out', 'The request did not arrive in time.'],
   engine_error: ['Not available', 'The request could not be checked and was refused.'],

@@ -31,21 +31,19 @@ export interface Judgement {
   readonly decision: Decision;
   /** To be told the origin's status of a forwarded request: some limits count by it. Null: nobody asks. */
   readonly afterAnswer: ((originStatus: number) => void) | null;
+  /** Whether the answer is to be shown to `judgeResponse`. */
+  readonly inspectsAnswer: boolean;
 }
 
 /** Judges one request. Never throws: what the engine throws is its fault, and the policy says what follows. */
 export async function judge(stages: Stages, policy: CompiledPolicy, facts: RequestFacts, options: JudgeOptions = {}): Promise<Judgement> {
-  if (policy.policy.mode === 'off') return { decision: cleanDecision, afterAnswer: null };
+  if (policy.policy.mode === 'off') return { decision: cleanDecision, afterAnswer: null, inspectsAnswer: false };
   const course = new Course(stages, policy, facts, options);
-  if (policy.comparesBodySize && facts.contentLength === null) await course.readBody();
-  const isDecided = course.addresses() || course.geo() || course.customRules() || course.rateLimits() || course.bots();
+  const isRefused = course.addresses() || course.geo();
+  if (!isRefused && policy.comparesBodySize && facts.contentLength === null) await course.readBody();
+  const isDecided = isRefused || course.customRules() || course.rateLimits() || course.bots();
   if (!isDecided) await course.managedRules();
-  return { decision: course.tally.decision(), afterAnswer: course.afterAnswer() };
-}
-
-/** Whether the answer to this request is looked at by `judgeResponse`. */
-export function inspectsResponse({ policy }: CompiledPolicy, decision: Decision): boolean {
-  return policy.mode !== 'off' && policy.managedRules.enabled && policy.managedRules.inspectResponse && decision.refusal === null && decision.outcome !== 'allow';
+  return { decision: course.tally.decision(), afterAnswer: course.afterAnswer(), inspectsAnswer: course.inspectsAnswer() };
 }
 
 /** Stage 14: what the origin answered may still be refused. Never throws. */
@@ -66,6 +64,7 @@ class Course {
   private readonly counted: { entry: CompiledLimit; key: string }[] = [];
   private cleared: boolean | undefined;
   private bodyRead = false;
+  private isAllowed = false;
 
   constructor(private readonly stages: Stages, private readonly compiled: CompiledPolicy, facts: RequestFacts, private readonly options: JudgeOptions) {
     this.view = new RequestView(facts);
@@ -167,13 +166,19 @@ class Course {
   }
 
   afterAnswer(): Judgement['afterAnswer'] {
-    const { stages, compiled, counted } = this;
-    if (counted.length === 0) return null;
+    const { stages, compiled, counted, tally } = this;
+    if (counted.length === 0 || tally.isStopped) return null;
     return (originStatus) => {
       for (const { entry: { limit }, key } of counted) {
         if (limit.countStatuses?.includes(originStatus)) stages.limits?.count(compiled.zoneId, key, limit, stages.now());
       }
     };
+  }
+
+  /** Not of what is allowed or skips the managed rules, nor where block would not have asked the origin. */
+  inspectsAnswer(): boolean {
+    const { enabled, inspectResponse } = this.compiled.policy.managedRules;
+    return enabled && inspectResponse && !this.isAllowed && !this.tally.isStopped && !this.skipped.has('managed');
   }
 
   private isCleared(): boolean {
@@ -186,6 +191,7 @@ class Course {
   }
 
   private allow(stage: string, cause: Cause): true {
+    this.isAllowed = true;
     this.tally.reach('allow', cause);
     this.tally.step(stage, 'allow', cause.ruleId);
     return true;
@@ -207,8 +213,8 @@ function applyVerdict(tally: Tally, { policy }: CompiledPolicy, verdict: Managed
   }
   if (verdict.fault) {
     const fault: Cause = { source: 'engine', ruleId: `engine.${verdict.fault}` };
-    if (policy.onEngineError === 'closed') tally.stop(blockStop(503, 'engine_unavailable'), fault);
-    else tally.reach('log', fault);
+    if (policy.onEngineError === 'closed') tally.stop(blockStop(503, 'engine_error'), fault);
+    else tally.fail(fault);
     return 'engine';
   }
   if (verdict.matches.length === 0) return 'pass';

@@ -41,11 +41,22 @@ export class Tally {
     this.note(outcome, null, cause);
   }
 
+  /** A fault of the engine is told before anything else that is only logged. */
+  fail(cause: Cause): void {
+    if (this.standing.outcome === 'log') this.standing = clean;
+    this.note('log', null, cause);
+  }
+
   /** In block mode the client is refused; in monitor mode it is only written down. */
   stop(stop: Stop, cause: Cause): void {
     if (this.mode === 'monitor') return this.note('monitor', stop.outcome, cause);
     this.note(stop.outcome, null, cause);
     this.refusal = { status: stop.status, code: stop.code, retryAfterSeconds: stop.retryAfterSeconds ?? null, page: stop.outcome === 'challenge' ? 'challenge' : 'refused' };
+  }
+
+  /** Whether the request has come to its end, or would have in block mode. */
+  get isStopped(): boolean {
+    return this.refusal !== null || this.standing.wouldHave !== null;
   }
 
   /** For explanations only. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { compilePolicy } from '../../../src/edge/gateway/compiled-policy';
 import { RateLimits } from '../../../src/edge/gateway/limits';
 import { compileMatch } from '../../../src/edge/gateway/match';
-import { inspectsResponse, judge, judgeResponse, type Stages } from '../../../src/edge/gateway/pipeline';
+import { judge, judgeResponse, type Stages } from '../../../src/edge/gateway/pipeline';
 import { RequestView } from '../../../src/edge/gateway/request-view';
 import type { ManagedVerdict, RequestFacts } from '../../../src/gateway/ports';
 import { matchSchema } from '../../../src/gateway/schemas';
@@ -120,6 +120,8 @@ describe('the stages', () => {
     const saying = (verdict: Partial<ManagedVerdict>) => stagesOf({ engine: engineSaying(() => verdict) });
     expect(await decide({}, {}, saying({ score: 3, matches: [ruleMatch({ score: 3 })], deciding: ruleMatch() }))).toMatchObject({ outcome: 'log', source: 'managed', ruleId: '942100', refusal: null });
     expect(await decide({}, {}, saying({ fault: 'budget' }))).toMatchObject({ outcome: 'log', source: 'engine', ruleId: 'engine.budget', refusal: null });
+    expect(await decide({ customRules: [rule('a', 'log')] }, {}, saying({ fault: 'budget' }))).toMatchObject({ outcome: 'log', source: 'engine', ruleId: 'engine.budget', ruleName: null });
+    expect(await decide({ mode: 'monitor', bots: { mode: 'monitor', blockEmptyUserAgent: true }, onEngineError: 'closed' }, { headers: [] }, saying({ fault: 'budget' }))).toMatchObject({ outcome: 'monitor', wouldHave: 'block', source: 'engine' });
     expect(await decide({ onEngineError: 'closed' }, {}, saying({ fault: 'unavailable' }))).toMatchObject({ outcome: 'block', source: 'engine', ruleId: 'engine.unavailable', refusal: { status: 503 } });
     expect(await decide({ onEngineError: 'closed' }, {}, saying({ ...attack, fault: 'budget' }))).toMatchObject({ outcome: 'block', source: 'managed', refusal: { status: 403 } });
     const thrown: unknown[] = [];
@@ -137,6 +139,10 @@ describe('the stages', () => {
     expect((await ask({}, { body: Buffer.alloc(10), bodyComplete: false })).decision).toMatchObject({ outcome: 'block', refusal: { status: 413 } });
     expect((await ask({ contentLength: 10 }, { body: Buffer.alloc(10) })).decision).toMatchObject({ outcome: 'clean' });
     expect(reads).toBe(2);
+    const sized = compilePolicy('zone_1', 1, policyOf({ mode: 'block', ipLists: { deny: ['198.51.100.7'] }, customRules: [{ match: { field: 'bodySize', op: 'gt', value: 3 }, action: 'block' }] }));
+    const unannounced = async (clientIp: string) => (await judge(stagesOf(), sized, requestFacts({ clientIp }), { readBody: async () => (reads += 1, requestFacts({ clientIp, body: Buffer.alloc(4) })) })).decision;
+    expect([await unannounced('198.51.100.7'), reads]).toMatchObject([{ ruleId: 'ip_list.deny' }, 2]);
+    expect([await unannounced('198.51.100.8'), reads]).toMatchObject([{ source: 'custom' }, 3]);
     expect(await decide({ managedRules: { maxBodyBytes: 10 } }, { body: Buffer.alloc(10), bodyComplete: false })).toMatchObject({ outcome: 'clean' });
   });
 
@@ -145,12 +151,20 @@ describe('the stages', () => {
     for (const [mode, expected] of [['block', { outcome: 'block', refusal: { status: 403 } }], ['monitor', { outcome: 'monitor', wouldHave: 'block', refusal: null }]] as const) {
       const policy = compilePolicy('zone_1', 1, policyOf({ mode, managedRules: { inspectResponse: true } }));
       const facts = requestFacts();
-      const { decision } = await judge(leaking, policy, facts);
-      expect(inspectsResponse(policy, decision)).toBe(true);
+      const { decision, inspectsAnswer } = await judge(leaking, policy, facts);
+      expect(inspectsAnswer).toBe(true);
       const response = { status: 200, headers: [], body: Buffer.from('x') };
       expect(await judgeResponse(leaking, policy, { facts: requestFacts({ rawQuery: 'leak' }), decision }, response)).toMatchObject(expected);
       expect(await judgeResponse(leaking, policy, { facts, decision }, response)).toEqual(decision);
     }
+  });
+
+  test('answers are inspected of what reaches the origin in block mode too, and is neither allowed nor skips the managed rules', async () => {
+    const inspects = async (written: object, facts: Partial<RequestFacts> = {}) => (await judge(stagesOf(), compilePolicy('zone_1', 1, policyOf({ mode: 'block', managedRules: { inspectResponse: true }, ...written })), requestFacts(facts))).inspectsAnswer;
+    expect(await inspects({ customRules: [rule('a', 'log')] })).toBe(true);
+    for (const without of [
+      { mode: 'off' }, { managedRules: {} }, { ipLists: { allow: ['198.51.100.7'] } }, { customRules: [rule('a', 'log'), rule('b', 'allow')] }, { customRules: [rule('a', 'skip', { skip: ['managed'] })] }, { mode: 'monitor', customRules: [rule('a', 'block')] },
+    ]) expect({ without, inspects: await inspects(without) }).toEqual({ without, inspects: false });
   });
 
   test('the steps are told when asked for', async () => {
@@ -213,10 +227,9 @@ describe('for random policies and requests', () => {
     }), { numRuns: rounds(300, 3_000) });
   });
 
-  test('monitor and block agree on whole courses of requests where limits count what comes', async () => {
+  test('monitor and block agree on whole courses of requests', async () => {
     await fc.assert(fc.asyncProperty(policy, fc.array(request, { maxLength: 15 }), async (written, traffic) => {
-      const counting = { ...written, rateLimits: written.rateLimits.map((limit) => ({ ...limit, countStatuses: null })) };
-      const [blocked, monitored] = [await run('block', counting, traffic), await run('monitor', counting, traffic)];
+      const [blocked, monitored] = [await run('block', written, traffic), await run('monitor', written, traffic)];
       expect(monitored.map(({ outcome, wouldHave }) => wouldHave ?? outcome)).toEqual(blocked.map(({ outcome }) => outcome));
     }), { numRuns: rounds(150, 2_000) });
   });

@@ -90,7 +90,9 @@ test('a browser solves the challenge and goes on where it was going', async () =
   }));
   const form = (token: string) => new URLSearchParams({ token, answer: elements.answer.value, next: elements.next.value }).toString();
   const post = (body: string) => ask('challenge.test', '/.well-known/holdfast/challenge', { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(body.length) }, body });
-  expect((await post(form('wrong'))).status).toBe(403);
+  const failed = await post(form('wrong'));
+  expect(failed).toMatchObject({ status: 403, headers: { 'content-type': 'text/html; charset=utf-8', 'x-gateway-event': expect.stringMatching(/^gwe_/) } });
+  expect(failed.body).toContain(failed.headers['x-gateway-event']);
   const passed = await post(form(elements.token.value));
   expect(passed).toMatchObject({ status: 303, headers: { location: '/shop?item=1' } });
   const cookie = passed.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
