@@ -1,9 +1,9 @@
 import { AppError } from '../../src/core/errors';
 import { inTransaction } from '../../src/db/transaction';
-import { planLimits } from '../../src/postgres/rules';
+import { planLimits, storageBytesOf } from '../../src/postgres/rules';
 import { markAvailable, markProvisionFailed, type ProvisionFailure } from '../../src/postgres/service';
 import { releaseHost, reserveHost } from '../../src/postgres/store/hosts';
-import { enterPhase, lockRun, openClaimed, setInstanceRef, setInstanceRunning, type Run } from '../../src/postgres/store/runs';
+import { enterPhase, enterPlacing, lockRun, openClaimed, setInstanceRef, setInstanceRunning, type Claimed, type Run } from '../../src/postgres/store/runs';
 import type { ServiceRow } from '../../src/postgres/store/services';
 import { accessOf, ensureSecret, isFresh, verifyAccess } from './access';
 import { isPlaced, onBackend, ownedBy, placed, refOf, type PostgresActivityDeps } from './work';
@@ -28,19 +28,30 @@ export function createProvisionActivities(deps: PostgresActivityDeps) {
 /** All five steps in a row when an instance is ready; otherwise, or on any error, `cold`. */
 async function provisionFromPool(deps: PostgresActivityDeps, run: Run): Promise<'available' | 'cold'> {
   try {
-    const service = await reserve(deps, run, []);
+    const service = await enterPlaced(deps, run);
     const secret = ensureSecret(deps, run); // its CPU time is spent while the host works
     const made = await withinMs(fromPoolMs, claim(deps, run, service), secret);
     if (!made) return 'cold';
     const { provenAt } = await onBackend(deps, run, async () => deps.postgresBackend.ensureAccess({ ...refOf(service), ...accessOf(deps, service, await secret) }));
-    ownedBy(await openClaimed(deps.db.prisma, run, made));
-    if (!isFresh(provenAt)) await verifyAccess(deps, run);
-    await markAvailable(deps, run);
+    if (isFresh(provenAt)) await markAvailable(deps, run, made);
+    else await openAndVerify(deps, run, made);
     return 'available';
   } catch (error) {
     deps.log.info({ err: error, serviceId: run.serviceId }, 'provisioning goes on step by step');
     return 'cold';
   }
+}
+
+/** A host at once where one is free; else as an ordinary placement waits for it. */
+async function enterPlaced(deps: PostgresActivityDeps, run: Run): Promise<ServiceRow & { hostId: string }> {
+  const service = ownedBy(await enterPlacing(deps.db.prisma, run, storageBytesOf));
+  return isPlaced(service) ? service : reserve(deps, run, []);
+}
+
+async function openAndVerify(deps: PostgresActivityDeps, run: Run, made: Claimed): Promise<void> {
+  ownedBy(await openClaimed(deps.db.prisma, run, made));
+  await verifyAccess(deps, run);
+  await markAvailable(deps, run);
 }
 
 async function claim(deps: PostgresActivityDeps, run: Run, service: ServiceRow & { hostId: string }) {

@@ -8,17 +8,17 @@ import { appendAudit } from '../identity/service';
 import { settleOperation } from '../operations/store';
 import { quotaResource } from './faults';
 import { failureReason } from './state';
-import { lockRun, setAvailable, setFailed, type Run } from './store/runs';
+import { lockRun, setAvailable, setFailed, type Claimed, type Run } from './store/runs';
 import type { ServiceRow } from './store/services';
 
 export interface WorkDeps {
   readonly db: Database;
 }
 
-/** provisioning → available, in one transaction with the operation and the begin of plan time. Safe twice. Errors: Superseded. */
-export async function markAvailable({ db }: WorkDeps, run: Run): Promise<void> {
+/** provisioning → available, in one transaction with the operation and the begin of plan time; `claimed`: it is opened with it. Safe twice. Errors: Superseded. */
+export async function markAvailable({ db }: WorkDeps, run: Run, claimed: Claimed | null = null): Promise<void> {
   await inTransaction(db, async (tx) => {
-    const service = await setAvailable(tx, run);
+    const service = await setAvailable(tx, run, claimed);
     if (!service) {
       if (await lockRun(tx, run, ['available'])) return;
       throw new Superseded();

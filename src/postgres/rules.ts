@@ -37,6 +37,11 @@ export const planLimits: Readonly<Record<Plan, Limits>> = {
   business: limits('business', [250 * gib, 400], [4096, 16, 16_384, 51_200], [0, null]),
 };
 
+/** Bytes a host reserves for a service of each plan. */
+export const storageBytesOf: Readonly<Record<Plan, number>> = {
+  trial: planLimits.trial.storageBytes, starter: planLimits.starter.storageBytes, launch: planLimits.launch.storageBytes, growth: planLimits.growth.storageBytes, business: planLimits.business.storageBytes,
+};
+
 /** Shares of busy workers: nobody waits behind one organisation's many jobs, and paying more gets there sooner. */
 export const workWeights: Readonly<Record<Plan, number>> = { trial: 1, starter: 2, launch: 4, growth: 8, business: 16 };
 
