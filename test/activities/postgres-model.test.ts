@@ -5,14 +5,16 @@ import { Cursors } from '../../src/core/cursor';
 import { AppError } from '../../src/core/errors';
 import { Superseded } from '../../src/core/job-errors';
 import { createLimiter } from '../../src/http/rate-limit';
-import { revealCredentials } from '../../src/postgres/credentials';
+import { maskedCredentials, revealCredentials } from '../../src/postgres/credentials';
 import { planLimits } from '../../src/postgres/rules';
+import { getService, type PostgresDeps } from '../../src/postgres/service';
 import { changeRules, counted, revealable, steps, type Change, type Status } from '../../src/postgres/state';
 import { findCredentials, secretAad } from '../../src/postgres/store/credentials';
 import type { Run } from '../../src/postgres/store/runs';
 import { withDatabase } from '../support/database';
 import { testConfig } from '../support/postgres-api';
 import { callerOf, createPostgresWorld, type PostgresWorld } from '../support/postgres-world';
+import { rounds } from '../support/rounds';
 
 const held = withDatabase();
 
@@ -24,14 +26,15 @@ type Service = { id: string; intents: Intent[]; plan: string };
 
 const names = [
   'create', 'create', 'advance', 'advance', 'advance', 'advance', 'finish', 'finish', 'repeat', 'late', 'undo', 'undo', 'reveal', 'remove', 'remove', 'purge', 'crash',
-  'rotate', 'overlap', 'suspend', 'resume', 'plan', 'fill', 'endOverlaps', 'undelete', 'undelete', 'retry', 'expire',
+  'rotate', 'overlap', 'suspend', 'resume', 'plan', 'fill', 'endOverlaps', 'undelete', 'undelete', 'retry', 'expire', 'sleep', 'wake', 'read',
 ] as const;
 type Action = { name: typeof names[number]; pick: number; step: number };
 const action = fc.record<Action>({ name: fc.constantFrom(...names), pick: fc.nat({ max: 4 }), step: fc.nat({ max: 7 }) });
 
 const undoOf: Readonly<Record<Change, UndoName>> = { rotate: 'revertAccess', plan: 'revertLimits', suspend: 'revertMode', resume: 'revertMode' };
 
-test('any sequence of creating, changing, filling, deleting, bringing back, undoing and coming late keeps every promise', async () => {
+/** On a busy machine as many sequences as a minute allows. */
+test('any sequence of creating, changing, sleeping, waking, filling, deleting, bringing back, undoing and coming late keeps every promise', async () => {
   await fc.assert(fc.asyncProperty(fc.array(action, { minLength: 20, maxLength: 45, size: 'max' }), async (actions) => {
     const world = await createPostgresWorld(held.database);
     const services: Service[] = [];
@@ -39,8 +42,8 @@ test('any sequence of creating, changing, filling, deleting, bringing back, undo
       await perform(world, services, next);
       await requireInvariants(world, services, next);
     }
-  }), { numRuns: 30 });
-}, 240_000);
+  }), { numRuns: rounds(15, 100), interruptAfterTimeLimit: rounds(60_000, 600_000) });
+}, rounds(240_000, 1_200_000));
 
 async function perform(world: PostgresWorld, services: Service[], { name, pick, step }: Action): Promise<void> {
   if (name === 'create') return create(world, services);
@@ -62,6 +65,9 @@ async function perform(world: PostgresWorld, services: Service[], { name, pick, 
     case 'fill': return fill(world, step);
     case 'endOverlaps': return expire(world, service);
     case 'expire': return trialsEnd(world, service);
+    case 'sleep': return sleep(world, service, step % 2 === 0);
+    case 'wake': return wake(world, service);
+    case 'read': return read(world, service);
     case 'overlap': return change(world, service, 'rotate', { rotate: { mode: 'overlap' } });
     default: return change(world, service, name, { plan: 'launch' });
   }
@@ -155,6 +161,41 @@ async function expire(world: PostgresWorld, { id }: Service): Promise<void> {
   await new MockActivityEnvironment().run(world.activities.endOverlaps);
 }
 
+/** The server is stopped by the idle rule, or has died: nothing but what runs changes, and it is seen or not. */
+async function sleep(world: PostgresWorld, { id }: Service, seen: boolean): Promise<void> {
+  const instance = world.backend.instances.get(id);
+  if (!instance?.running || instance.mode === 'blocked') return;
+  const { status } = await world.stateOf(id);
+  instance.running = false;
+  if (!seen) return;
+  await new MockActivityEnvironment().run(world.activities.observeServices);
+  const { rows: [row] } = await held.database.pool.query('select status, compute from postgres_service where id = $1', [id]);
+  expect(row).toEqual({ status, compute: status === 'available' ? 'idle' : expect.any(String) });
+}
+
+/** Somebody connects: the gateway wakes what sleeps and is let in nowhere else. */
+function wake(world: PostgresWorld, { id }: Service): void {
+  const instance = world.backend.instances.get(id);
+  if (instance && !instance.stopped && instance.mode !== 'blocked' && instance.logins.length > 0) instance.running = true;
+}
+
+async function read(world: PostgresWorld, { id }: Service): Promise<void> {
+  const { status } = await world.stateOf(id);
+  const deps = apiDeps(world);
+  const caller = callerOf(world.tenant, 'viewer');
+  const shown = await getService(deps, caller.project.id, id, { deleted: false }).catch((error: unknown) => error);
+  if (status === 'deleted') expect(shown).toMatchObject({ code: 'not_found' });
+  else expect(shown).toMatchObject({ id, status });
+  const masked = await maskedCredentials(deps, caller, id).catch((error: unknown) => error);
+  if (status === 'deleted' || status === 'deleting') expect(masked).toMatchObject({ code: status === 'deleted' ? 'not_found' : 'invalid_state' });
+  else expect(masked).toMatchObject({ credentials: { password: '********', revealed: false, ready: ['available', 'updating', 'suspended'].includes(status) } });
+}
+
+function apiDeps(world: PostgresWorld): PostgresDeps {
+  const config = testConfig('postgres://x/x', { RATE_REVEAL_PER_MINUTE: '10000' });
+  return { db: held.database, clock: systemClock, cursors: new Cursors('x'), secrets: world.secrets, limiter: createLimiter(held.database), publicGateway: world.deps.publicGateway, config };
+}
+
 /** The trial ends; a run that this accepts is carried on like the others. */
 async function trialsEnd(world: PostgresWorld, service: Service): Promise<void> {
   await held.database.pool.query('update postgres_service set trial_expires_at = now() where id = $1 and trial_expires_at is not null', [service.id]);
@@ -167,8 +208,7 @@ async function trialsEnd(world: PostgresWorld, service: Service): Promise<void> 
 
 async function reveal(world: PostgresWorld, { id }: Service): Promise<void> {
   const { status } = await world.stateOf(id);
-  const config = testConfig('postgres://x/x', { RATE_REVEAL_PER_MINUTE: '10000' });
-  const deps = { db: held.database, clock: systemClock, cursors: new Cursors('x'), secrets: world.secrets, limiter: createLimiter(held.database), publicGateway: world.deps.publicGateway, config };
+  const deps = apiDeps(world);
   const cause = { actor: { kind: 'user', id: 'usr_test', displayName: null }, action: 'x', requestId: null, ip: null } as const;
   const shown = await revealCredentials(deps, { caller: callerOf(world.tenant, 'owner'), serviceId: id, cause }).catch((error: unknown) => error);
   const open: readonly string[] = revealable;
