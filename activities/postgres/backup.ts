@@ -3,7 +3,7 @@ import { AppError } from '../../src/core/errors';
 import { Superseded, TryLater } from '../../src/core/job-errors';
 import { markBackupComplete, markBackupExpired, markBackupFailed, startDueBackups, backupDaysOf, type BackupFailure, type BackupRun } from '../../src/postgres/service';
 import { listExpiring } from '../../src/postgres/store/backup-schedule';
-import { findBackup, type Taken } from '../../src/postgres/store/backups';
+import { findBackup, setDropped, type Taken } from '../../src/postgres/store/backups';
 import { loadService, type ServiceRow } from '../../src/postgres/store/services';
 import { isPlaced, refOf, type PostgresActivityDeps } from './work';
 
@@ -52,8 +52,9 @@ async function expireBackups(deps: PostgresActivityDeps): Promise<{ expired: num
   for (const backup of await listExpiring(deps.db.prisma, backupDaysOf, pageMax)) {
     heartbeat();
     try {
-      await markBackupExpired(deps, backup);
+      if (!await markBackupExpired(deps, backup)) continue;
       await deps.postgresBackend.dropBackup(backup.serviceId, backup.id);
+      await setDropped(deps.db.prisma, backup.id);
       found.expired += 1;
     } catch (error) {
       found.left += 1;

@@ -96,10 +96,13 @@ export async function markBackupFailed({ db }: WorkDeps, run: BackupRun, failure
   });
 }
 
-/** A backup that was taken away, with the log only it needed. Safe twice. */
-export async function markBackupExpired({ db }: WorkDeps, { id, serviceId }: Pick<BackupRow, 'id' | 'serviceId'>): Promise<void> {
-  await inTransaction(db, async (tx) => {
-    if (await setExpired(tx, id)) await refreshWindow(tx, serviceId);
+/** Nothing is restored from the backup any more. Safe twice. False while a service is being made of it: a restore is accepted behind the same lock. */
+export async function markBackupExpired({ db }: WorkDeps, { id, serviceId }: Pick<BackupRow, 'id' | 'serviceId'>): Promise<boolean> {
+  return inTransaction(db, async (tx) => {
+    await lockAnyService(tx, serviceId);
+    if (!await setExpired(tx, id)) return false;
+    await refreshWindow(tx, serviceId);
+    return true;
   });
 }
 

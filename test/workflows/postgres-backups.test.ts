@@ -182,6 +182,10 @@ test('the daily backup is accepted once, the first at once, the next only after 
   await age(2);
   expect(await beside(world.activities.expireBackups)).toEqual({ expired: 0, left: 0 });
   await age(2);
+  const silent = jest.spyOn(world.backend, 'dropBackup').mockRejectedValueOnce(new Error('The host does not answer.'));
+  expect(await beside(world.activities.expireBackups)).toEqual({ expired: 0, left: 1 });
+  expect([...world.backend.backups.keys()]).toHaveLength(2);
+  silent.mockRestore();
   expect(await beside(world.activities.expireBackups)).toEqual({ expired: 1, left: 0 });
   expect((await backupsOf(world, serviceId)).map(({ status }) => status)).toEqual(['expired', 'complete']);
   expect([...world.backend.backups.keys()]).toEqual([`${serviceId}/${next.payload.backupId}`]);

@@ -20,17 +20,17 @@ export function listDue(db: Db, plans: readonly Plan[], limit: number): Promise<
 }
 
 /**
- * Backups past their time. One is needed as long as no later backup reaches back over the plan's whole window: a promise of three days holds on
+ * Backups past their time, and expired ones that are still on their host. One is needed as long as no later backup reaches back over the plan's whole window: a promise of three days holds on
  * every day, and the newest stays.
  */
 export function listExpiring(db: Db, keptDays: Readonly<Record<Plan, number>>, limit: number): Promise<Pick<BackupRow, 'id' | 'serviceId'>[]> {
   return rows(db, `
     select b.id, b.service_id as "serviceId" from postgres_backup b join postgres_service s on s.id = b.service_id
     cross join lateral (select ($1::jsonb->>s.plan)::int * interval '1 day' as kept) plan
-    where b.status = 'complete' and b.kind <> 'final' and b.expires_at < now() and s.status in ('available', 'updating', 'suspended')
+    where b.kind <> 'final' and s.status in ('available', 'updating', 'suspended') and (b.status = 'expired' and b.dropped_at is null or b.status = 'complete' and b.expires_at < now()
       and exists (select from postgres_backup later where later.service_id = b.service_id and later.status = 'complete' and later.kind <> 'final'
         and later.restore_from > b.restore_from and later.restore_from <= now() - plan.kept)
-      and not exists (select from postgres_service made where made.restore_backup_id = b.id and made.status = 'provisioning')
+      and not exists (select from postgres_service made where made.restore_backup_id = b.id and made.status = 'provisioning'))
     order by b.expires_at limit $2::int`, JSON.stringify(keptDays), limit);
 }
 

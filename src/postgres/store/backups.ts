@@ -83,9 +83,17 @@ export async function endBackups(tx: Tx, serviceId: string, kinds: readonly Back
   await refreshWindow(tx, serviceId);
 }
 
-/** complete → expired. False when another was faster. */
+/** complete → expired, unless a service is being made of it. False when it is not expired now. */
 export async function setExpired(tx: Tx, backupId: string): Promise<boolean> {
-  return 1 === await execute(tx, `update postgres_backup set updated_at = now(), status = 'expired' where id = $1 and status = 'complete'`, backupId);
+  await execute(tx, `update postgres_backup b set updated_at = now(), status = 'expired' where id = $1 and status = 'complete'
+    and not exists (select from postgres_service made where made.restore_backup_id = b.id and made.status = 'provisioning')`, backupId);
+  const [row] = await rows<{ expired: boolean }>(tx, `select status = 'expired' as expired from postgres_backup where id = $1`, backupId);
+  return row?.expired ?? false;
+}
+
+/** Nothing of an expired backup is left on its host. */
+export async function setDropped(db: Db, backupId: string): Promise<void> {
+  await execute(db, `update postgres_backup set dropped_at = now() where id = $1 and status = 'expired'`, backupId);
 }
 
 /** The newest archived log of a service: until then it can be restored. Times only move forward. */

@@ -1,7 +1,7 @@
 import { isId } from '../../../core/ids';
 import { namesOf, planLimits, storageState, type AccessMode, type Limits, type Names } from '../../../postgres/rules';
 import type { Instance } from './instance';
-import { closeAccess, limitConnections, openAccess, openDatabases } from './roles';
+import { closeAccess, ensureDatabase, limitConnections, openAccess, openDatabases } from './roles';
 import { restrict, unrestrict } from './restriction';
 
 /**
@@ -19,14 +19,27 @@ export async function settleMode(instance: Instance): Promise<void> {
   const names = namesOfInstance(instance);
   if (settled || !names || instance.pid === null) return;
   const limits = limitsOf(instance);
-  if (mode === 'blocked') await instance.asSuperuser((client) => closeAccess(client, names));
-  else await open(instance, names, mode, limits);
+  if (mode === 'blocked') return close(instance, names);
+  await open(instance, names, mode, limits);
+  await instance.save({ settled: true });
+}
+
+/** A server that cannot be told to close is stopped: it is told before anybody finds it again. */
+async function close(instance: Instance, names: Names): Promise<void> {
+  try {
+    await instance.asSuperuser((client) => closeAccess(client, names));
+  } catch {
+    return instance.stop();
+  }
   await instance.save({ settled: true });
 }
 
 async function open(instance: Instance, names: Names, mode: Exclude<AccessMode, 'blocked'>, limits: Limits): Promise<void> {
   await instance.reload(limits);
-  await instance.asSuperuser(openDatabases);
+  await instance.asSuperuser(async (client) => {
+    await openDatabases(client);
+    await ensureDatabase(client, instance, names);
+  });
   if (mode === 'restricted') await restrict(instance, names);
   else await unrestrict(instance, names);
   await instance.asSuperuser(async (client) => {

@@ -41,6 +41,7 @@ export async function takeBaseBackup(instance: Instance, { serviceId, backupId, 
     await writeManifest(half, manifest);
     await promisify(execFile)('sync', ['-f', half], { env: cleanEnvironment });
     await rename(half, whole);
+    await promisify(execFile)('sync', [base], { env: cleanEnvironment });
     return manifest;
   } catch (error) {
     await rm(half, { recursive: true, force: true });

@@ -37,6 +37,7 @@ export function postgresqlConf({ port, socketDir, limits, mode, archiveDir, reco
     ['password_encryption', "'scram-sha-256'"],
     ['recovery_init_sync_method', 'syncfs'],
     ['max_prepared_transactions', 0],
+    ['max_logical_replication_workers', 0], // nobody may subscribe: one process less to start and to keep
     ['ssl', 'off'],
     ['archive_mode', 'on'],
     ['archive_timeout', '60s'],

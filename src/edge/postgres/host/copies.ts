@@ -41,7 +41,7 @@ export class Copies {
         await calls.acquire(serviceId, holder.signal);
         const instance = set.ofService(serviceId);
         if (!instance) throw new AppError('backend_error', 'This host has no instance of the service.');
-        await calls.requireRoom(0, await instance.measure());
+        await calls.requireRoom(0, await instance.measure(), site.backups);
         const goOn = () => {
           this.requireHost();
           if (set.ofService(serviceId) !== instance || instance.record.mode === 'blocked') throw new AppError('backend_error', 'The service was closed while it was copied.');

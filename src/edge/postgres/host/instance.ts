@@ -1,5 +1,7 @@
-import { chown, mkdir, rename, rm, stat, truncate, copyFile, writeFile } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { chown, mkdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { AppError } from '../../../core/errors';
@@ -11,7 +13,7 @@ import { pastCustomers } from './held-up';
 import { giveTo, initialise } from './initialise';
 import { usedBytes } from './observe';
 import { writeRecord, type InstanceRecord } from './record';
-import { endLeftovers, isReady, postmasterOf, startServer, stopServer } from './server-process';
+import { endLeftovers, hasLock, isReady, postmasterOf, startServer, stopServer } from './server-process';
 import type { Site } from './site';
 import { portIsFree, type Slots } from './slots';
 import { asSuperuser } from './superuser';
@@ -72,7 +74,7 @@ export class Instance {
     if (pid !== null && pid === this.readyPid) return;
     if (pid !== null) return this.awaitReady(new Promise(() => undefined));
     if (!(await portIsFree(this.port))) await this.moveToFreeSlot();
-    await endLeftovers(this.data);
+    if (hasLock(this.data)) await endLeftovers(this.data);
     await this.configure(limits);
     await this.awaitReady((await this.spawn(limits)).ended);
   }
@@ -107,7 +109,8 @@ export class Instance {
     for (const [name, text] of files) {
       const path = join(this.data, name);
       if (await readFileIfAny(path) === text) continue;
-      await writeFile(`${path}.new`, text, { mode: 0o600 });
+      await rm(`${path}.new`, { force: true });
+      await writeFile(`${path}.new`, text, { mode: 0o600, flag: 'wx' }); // the directory is the server's: no link in it is followed
       if (owner) await chown(`${path}.new`, owner.uid, owner.gid);
       await rename(`${path}.new`, path);
       changed = true;
@@ -132,12 +135,12 @@ export class Instance {
     this.slots.free(this.current.slot);
   }
 
-  /** The server holds its log open, so a full one is copied and emptied. */
+  /** The server holds its log open, so the end of a full one is copied and it is emptied. */
   async rotateLog(): Promise<void> {
     const { log } = this;
     const size = await stat(log).then((found) => found.size, () => 0);
     if (size <= logMaxBytes) return;
-    await copyFile(log, `${log}.1`);
+    await pipeline(createReadStream(log, { start: size - logMaxBytes, end: size - 1 }), createWriteStream(`${log}.1`, { mode: 0o600 }));
     await truncate(log);
   }
 

@@ -98,7 +98,8 @@ function loginStatements(names: Names, login: Login, found: Set<string>): string
   return [...make, `alter role ${role} ${secret} connection limit ${login.connectionLimit} valid until ${text(login.validUntil ?? 'infinity')}`];
 }
 
-async function ensureDatabase(client: pg.Client, instance: Instance, names: Names): Promise<void> {
+/** It is there, also when its customer has dropped it or called it something else. */
+export async function ensureDatabase(client: pg.Client, instance: Instance, names: Names): Promise<void> {
   const { rows } = await client.query('select 1 from pg_database where datname = $1', [names.database]);
   if (rows.length > 0) return;
   await client.query(`create database ${name(names.database)} owner ${name(names.owner)}`);

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -65,6 +65,11 @@ export async function stopServer(data: string): Promise<void> {
     for (let waited = 0; waited < patienceMs && standsIn(pid, data); waited += pollMs) await delay(pollMs);
   }
   await endLeftovers(data);
+}
+
+/** Whether a postmaster has not ended as it should: one that does takes its lock file away, last of all. */
+export function hasLock(data: string): boolean {
+  return existsSync(join(data, 'postmaster.pid'));
 }
 
 /**

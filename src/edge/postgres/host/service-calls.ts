@@ -189,9 +189,9 @@ export class ServiceCalls {
   }
 
   /** So much may be promised, and so much be written at once, with the reserve untouched. Errors: `no_capacity`. */
-  async requireRoom(bytes: number, atOnceBytes = 0): Promise<void> {
+  async requireRoom(bytes: number, atOnceBytes = 0, directory = this.site.directories.data): Promise<void> {
     const { capacity } = this.parts;
-    const free = await freeBytes(this.site.directories.data);
+    const free = await freeBytes(directory);
     if (free - atOnceBytes < capacity.reserveBytes || this.set.reservedBytes() + bytes > capacity.bytes) throw new AppError('no_capacity', 'This host has no room for another service of this size.');
   }
 
