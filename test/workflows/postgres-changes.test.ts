@@ -173,6 +173,38 @@ test.each(steps.undeletePostgres.flatMap((step) => [['before', step], ['after', 
   expect(await world.stateOf(serviceId)).toMatchObject({ status: 'deleted', instance: false, retained: true, hasSecret: false, accessOpen: false, openSpans: 0, counted: 0 });
 }, 60_000);
 
+test('what time does to services is done whatever happens at any step, at the latest by the next run', async () => {
+  const called = await torture(lab, {
+    workflow: 'advancePostgresLifecycle',
+    begin: async (): Promise<World> => {
+      const world = await createPostgresWorld(held.database);
+      const [trial, overlapping, expired] = [await world.available('trial'), await world.available(), await world.deleted()];
+      const rotation = await world.change(overlapping, 'rotate', { rotate: { mode: 'overlap', overlapSeconds: 60 } });
+      for (const step of steps.changePostgres.rotate) await world.activities[step](rotation);
+      const ago = `now() - interval '1 second'`;
+      await held.database.pool.query(`update postgres_service set trial_expires_at = case id when $1 then ${ago} end, recoverable_until = case id when $2 then ${ago} end where id = any($3)`, [trial, expired, [trial, expired]]);
+      await held.database.pool.query(`update postgres_credential set valid_until = ${ago} where service_id = $1 and state = 'previous'`, [overlapping]);
+      return {
+        input: undefined, activities: world.activities,
+        verify: async () => {
+          await lab.run({ workflow: 'advancePostgresLifecycle', input: undefined, activities: world.activities });
+          const { rows } = await held.database.pool.query(`select status, change, anonymised_at is not null as anonymised, (select count(*)::int from operation o where o.resource_id = s.id and o.kind = 'postgres.suspend') as suspensions,
+            (select count(*)::int from audit_entry a where a.target_id = s.id and a.action = 'advancePostgresLifecycle') as audited, (select count(*)::int from postgres_credential c where c.service_id = s.id and c.secret_sealed is not null) as secrets
+            from postgres_service s where id = any($1) order by array_position($1, s.id::text)`, [[trial, overlapping, expired]]);
+          expect(rows).toEqual([
+            { status: 'updating', change: 'suspend', anonymised: false, suspensions: 1, audited: 1, secrets: 1 },
+            { status: 'available', change: null, anonymised: false, suspensions: 0, audited: 1, secrets: 1 },
+            { status: 'deleted', change: null, anonymised: true, suspensions: 0, audited: 1, secrets: 0 },
+          ]);
+          expect(world.backend.retained.has(expired)).toBe(false);
+          expect(world.backend.instances.get(overlapping)?.logins).toMatchObject([{ validUntil: null }]);
+        },
+      };
+    },
+  });
+  expect(called).toEqual(['attendOverdueServices', 'advanceTrials', 'endOverlaps', 'purgeExpiredServices']);
+}, 240_000);
+
 test('a retry after a failure provisions like a creation', async () => {
   const world = await createPostgresWorld(held.database);
   const run = await world.create();
