@@ -34,6 +34,7 @@ test('a hundred versions of a policy are kept, batches a week, proofs an hour, w
   await world.sql(`insert into gateway_batch (instance_id, seq, at) values ('a', 1, now() - interval '8 days'), ('a', 2, now() - interval '6 days')`);
   await world.sql(`insert into gateway_acme_token (token, hostname, key_authorization, created_at) values ('old-token', 'a.test', 'x', now() - interval '2 hours'), ('new-token', 'a.test', 'x', now())`);
   await world.sql(`insert into gateway_instance (id, heartbeat_at) values ('gone', now() - interval '2 days'), ('here', now())`);
+  expect((await world.gateway(zone, 'GET', '/versions')).body.versions).toHaveLength(100);
   for (let i = 0; i < 2; i++) await run(activities().maintainGatewayTables);
   expect(await one('select min(version) as oldest, count(*)::int as kept from gateway_policy_version where zone_id = $1', zone.id)).toEqual({ oldest: 31, kept: 100 });
   expect((await world.gateway(zone, 'GET', '/versions')).body.versions).toHaveLength(100);
@@ -58,7 +59,8 @@ test('billing is told the requests of every hour that is over, once', async () =
 test('an order nobody works on is given a run after ten minutes; a purged zone leaves nothing of the gateway but counters', async () => {
   const zone = await world.zone();
   await world.put(zone, { mode: 'block' });
-  await ensureZoneCertificates(world.api.deps, zone.id);
+  const opened = await Promise.all(Array.from({ length: 8 }, () => ensureZoneCertificates(world.api.deps, zone.id)));
+  expect(opened.reduce((sum, one_) => sum + one_.opened, 0)).toBe(1);
   const row = await one('select c.id, o.id as "operationId" from gateway_certificate c join operation o on o.resource_id = c.id where c.zone_id = $1', zone.id);
   const reopened = () => inTransaction(world.api.deps.db, async (tx) => (await certificateReconcileRule.reopen?.(tx, 50) ?? []).map(({ resourceId, workflowId }) => ({ resourceId, workflowId })));
   await settleOperation(world.api.deps.db.prisma, String(row?.['operationId']), 'cancelled');

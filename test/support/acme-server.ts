@@ -116,7 +116,7 @@ export class AcmeServer {
       return { status: 200, body: step === 'authorization' ? this.viewAuthorization(authorization) : await this.tryChallenge(authorization, which, 'payload' in given && given.payload !== null) };
     }
     const order = this.orders.get(place);
-    if (!order) return refusal(problem('malformed', 404));
+    if (!order) return { status: 404, body: '' };
     if (step === 'order') return { status: 200, body: this.viewOrder(order) };
     if (step === 'finalize') return this.finalize(order, given.payload);
     return order.certificate === null ? refusal(problem('orderNotReady')) : { status: 200, body: order.certificate };

@@ -9,6 +9,8 @@ const seenIn = new AsyncLocalStorage<Seen>();
 /** Problems another attempt does not mend. */
 const final = new Set(['unauthorized', 'rejectedIdentifier', 'unsupportedIdentifier', 'malformed', 'badCSR', 'badPublicKey', 'incorrectResponse', 'externalAccountRequired', 'userActionRequired', 'invalidContact', 'unsupportedContact']);
 const retryDefaultMs = 60_000;
+/** No type of RFC 8555: servers answer 404 without a problem document as well. */
+const gone = 'gone';
 
 /** The server does not know our account any more: a private one was set up anew. */
 export class UnknownAccount extends TryLater {
@@ -17,12 +19,15 @@ export class UnknownAccount extends TryLater {
   }
 }
 
+/** What was asked for is not there: an order of another time, or of another server at this address. */
+export class Gone extends TryLater {}
+
 /** Told every answer of the server. */
 export function noteAnswer(status: number, body: unknown, retryAfter: unknown): void {
   const seen = seenIn.getStore();
   if (!seen) return;
   if (typeof retryAfter === 'string' && /^\d{1,6}$/.test(retryAfter)) seen.retryAfterMs = Number(retryAfter) * 1_000;
-  const problem = status >= 400 ? typeOf(body) : problemWithin(body);
+  const problem = status >= 400 ? typeOf(body) ?? (status === 404 ? gone : null) : problemWithin(body);
   if (problem !== null && problem !== 'badNonce') seen.problem = problem;
 }
 
@@ -34,6 +39,7 @@ export async function translated<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof AppError || error instanceof TryLater || seen.problem === null) throw error;
     if (seen.problem === 'caa') throw new AppError('certificate_caa_forbids', 'The certificate authority finds CAA records that do not allow it.', {}, { cause: error });
+    if (seen.problem === gone) throw new Gone('The certificate authority does not have what it was asked for.', { cause: error });
     if (seen.problem === 'accountDoesNotExist') throw new UnknownAccount(error);
     if (final.has(seen.problem)) throw new AppError('certificate_rejected', `The certificate authority refused the order (${seen.problem}).`, { problem: seen.problem }, { cause: error });
     throw new TryLater(`The certificate authority answered ${seen.problem}.`, { afterMs: seen.problem === 'rateLimited' ? seen.retryAfterMs ?? retryDefaultMs : seen.retryAfterMs ?? 2_000, cause: error });

@@ -5,7 +5,7 @@ import { axios, Client, type Authorization, type Order } from 'acme-client';
 import { certificateRequest } from '../../core/certificates';
 import { AppError } from '../../core/errors';
 import type { CertificateIssuer, CertificateOrder } from '../../gateway/ports';
-import { noteAnswer, translated, UnknownAccount } from './acme-problems';
+import { Gone, noteAnswer, translated, UnknownAccount } from './acme-problems';
 
 export type AcmeAccount = { keyPem: string; accountUrl: string | null };
 export interface AcmeOptions {
@@ -107,7 +107,7 @@ async function resumed(client: Client, url: string | null): Promise<Order | null
     const order = await translated(() => client.getOrder(known));
     return order.status === 'invalid' ? null : order;
   } catch (error) {
-    if (error instanceof AppError) return null;
+    if (error instanceof AppError || error instanceof Gone) return null;
     throw error;
   }
 }

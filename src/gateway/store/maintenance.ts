@@ -1,7 +1,6 @@
 import { execute, rows, type Db } from '../../db/client';
 import type { Tx } from '../../db/transaction';
-
-const versionsKept = 100;
+import { versionsKept } from './policies';
 
 /** Partitions exist for the days to come, those past their time are dropped; answers how many. A lock that is not free soon ends the attempt. */
 export async function turnPartitions(tx: Tx): Promise<number> {

@@ -40,16 +40,20 @@ export async function writePolicy(tx: Tx, { zoneId, version, policy, changes, up
   return row ?? null;
 }
 
+/** Of a zone's versions the last so many are kept. */
+export const versionsKept = 100;
+const isKept = `version > (select max(version) from gateway_policy where zone_id = $1) - ${versionsKept}`;
+
 /** Newest first, after the key. */
 export function listVersions(db: Db, zoneId: string, page: { after: PageKey | null; limit: number }): Promise<VersionRow[]> {
   return rows<VersionRow>(db, `select version, updated_by as "updatedBy", created_at as "createdAt", changes from gateway_policy_version
-    where zone_id = $1 and ($2::int is null or version < $2::int) order by version desc limit $3::int`, zoneId, page.after?.[0] ?? null, page.limit);
+    where zone_id = $1 and ${isKept} and ($2::int is null or version < $2::int) order by version desc limit $3::int`, zoneId, page.after?.[0] ?? null, page.limit);
 }
 
 /** A version that is still kept, with its time. */
 export async function findVersion(db: Db, zoneId: string, version: number): Promise<PolicyRow | null> {
   const [row] = await rows<PolicyRow>(db, `select zone_id as "zoneId", version, document, updated_by as "updatedBy", created_at as "createdAt", created_at as "updatedAt"
-    from gateway_policy_version where zone_id = $1 and version = $2::int`, zoneId, version);
+    from gateway_policy_version where zone_id = $1 and version = $2::int and ${isKept}`, zoneId, version);
   return row ?? null;
 }
 
