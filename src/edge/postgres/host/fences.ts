@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../../core/errors';
+import { KeyedQueue } from '../../../core/keyed-queue';
 import { replaceFile } from '../../../core/files';
 
 /**
@@ -8,7 +9,12 @@ import { replaceFile } from '../../../core/files';
  * from a run that was overtaken, cannot bring anything back (contract postgres.md §5.1).
  */
 export class Fences {
-  private constructor(private readonly directory: string, private readonly highest: Map<string, number>) {}
+  private readonly writes = new KeyedQueue();
+  private readonly written: Map<string, number>;
+
+  private constructor(private readonly directory: string, private readonly highest: Map<string, number>) {
+    this.written = new Map(highest);
+  }
 
   static async load(directory: string): Promise<Fences> {
     const names = (await readdir(directory)).filter((name) => name.startsWith('pg_') && !name.endsWith('.new'));
@@ -19,9 +25,14 @@ export class Fences {
   /** Nothing lower is accepted from this moment on; the promise ends when that is on disk. Errors: `stale_generation`. */
   async raise(serviceId: string, generation: number): Promise<void> {
     this.require(serviceId, generation);
-    if (generation === this.highest.get(serviceId)) return;
     this.highest.set(serviceId, generation);
-    await replaceFile(join(this.directory, serviceId), `${generation}\n`);
+    if (generation === this.written.get(serviceId)) return;
+    await this.writes.run(serviceId, async () => {
+      const highest = Math.max(generation, this.highest.get(serviceId) ?? 0);
+      if (highest === this.written.get(serviceId)) return;
+      await replaceFile(join(this.directory, serviceId), `${highest}\n`);
+      this.written.set(serviceId, highest);
+    });
   }
 
   /** Long work asks between its steps. Errors: `stale_generation`. */

@@ -16,7 +16,7 @@ import { writeRecord, type InstanceRecord } from './record';
 import { endLeftovers, hasLock, isReady, postmasterOf, startServer, stopServer } from './server-process';
 import type { Site } from './site';
 import { portIsFree, type Slots } from './slots';
-import { asSuperuser } from './superuser';
+import { asSuperuser, connectSuperuser, inSession } from './superuser';
 
 const readyWithinMs = 15_000;
 const logMaxBytes = 10 * 1024 * 1024;
@@ -31,6 +31,8 @@ export class Instance {
   private readyPid: number | null = null;
   /** Size of the data directory when it was last measured, and by `performance.now()` when; null once the server was waked since. */
   measured: { bytes: number; at: number } | null = null;
+  /** A session as superuser that waits for its one use. */
+  private open: pg.Client | null = null;
 
   constructor(readonly id: string, private readonly site: Site, private readonly slots: Slots, private current: InstanceRecord) {}
 
@@ -124,8 +126,31 @@ export class Instance {
     if (await this.configure(limits) && pid !== null) process.kill(pid, 'SIGHUP');
   }
 
-  asSuperuser<T>(work: (client: pg.Client) => Promise<T>, database?: string): Promise<T> {
-    return pastCustomers(this.data, () => asSuperuser(this, work, database));
+  async asSuperuser<T>(work: (client: pg.Client) => Promise<T>, database?: string): Promise<T> {
+    const { open } = this;
+    if (database !== undefined || !open) return pastCustomers(this.data, () => asSuperuser(this, work, database));
+    this.open = null;
+    try {
+      return await inSession(open, work);
+    } finally {
+      void open.end().catch(() => undefined);
+    }
+  }
+
+  /** The next `asSuperuser` finds a session that is there already, and used to `work`: half of a claim would be waiting for one. */
+  async openAhead(work: (client: pg.Client) => Promise<unknown>): Promise<void> {
+    const client = await connectSuperuser(this);
+    client.once('end', () => {
+      if (this.open === client) this.open = null;
+    });
+    await inSession(client, work);
+    this.open = client;
+  }
+
+  async closeAhead(): Promise<void> {
+    const { open } = this;
+    this.open = null;
+    await open?.end().catch(() => undefined);
   }
 
   /** The directory is at `target`, with everything in it; the instance is stopped and its slot free. */

@@ -3,7 +3,7 @@ import type { Log } from '../../../core/log';
 import { newPassword, planLimits, plans, scramVerifier, type Plan } from '../../../postgres/rules';
 import type { Instance } from './instance';
 import type { InstanceSet } from './instance-set';
-import { ensureAccess, poolNames } from './roles';
+import { ensureAccess, poolNames, rehearseClaim } from './roles';
 
 export type PoolSizes = { prepared: number; running: Readonly<Partial<Record<Plan, number>>> };
 
@@ -39,6 +39,7 @@ export class Pool {
     clearTimeout(this.timer);
     this.timer = undefined;
     await this.filling;
+    for (const members of this.running.values()) await Promise.all([...members].map((member) => member.closeAhead()));
   }
 
   /** The best there is for a plan: running, else initialised, else null. It is the caller's alone from this moment. */
@@ -109,6 +110,7 @@ export class Pool {
       await instance.start(planLimits[plan]);
       const { provenAt } = instance.record;
       if (provenAt === null || Date.now() - Date.parse(provenAt) > proofMs) await proveLogin(instance, planLimits[plan].connections);
+      await instance.openAhead(rehearseClaim);
     });
   }
 

@@ -4,7 +4,6 @@ import type { Names } from '../../../postgres/rules';
 import type { HostCall } from '../../../postgres/schemas/host';
 import type { Instance } from './instance';
 import { customerDatabases, endCustomerSessions } from './restriction';
-import { inOneTransaction } from './superuser';
 
 const { escapeIdentifier: name, escapeLiteral: text } = pg;
 type Login = HostCall<'ensureAccess'>['logins'][number];
@@ -20,31 +19,37 @@ export const poolNames: Names = {
  */
 export async function ensureAccess(instance: Instance, names: Names, logins: readonly Login[], endSessionsOf: readonly string[]): Promise<void> {
   await instance.asSuperuser(async (client) => {
-    const found = await findRoles(client, names);
-    await inOneTransaction(client, async () => {
-      await client.query([
-        ...ownerStatements(names, found),
-        ...logins.flatMap((login) => loginStatements(names, login, found)),
-        ...names.logins.filter((login) => found.has(login) && !logins.some((wanted) => wanted.name === login)).map((login) => `alter role ${name(login)} nologin password null`),
-      ].join(';\n'));
-    });
-    await ensureDatabase(client, instance, names);
+    const { roles, database } = await findAccess(client, names);
+    // One message is one transaction (Frontend/Backend Protocol, "Multiple Statements in a Simple Query").
+    await client.query([
+      ...ownerStatements(names, roles),
+      ...logins.flatMap((login) => loginStatements(names, login, roles)),
+      ...names.logins.filter((login) => roles.has(login) && !logins.some((wanted) => wanted.name === login)).map((login) => `alter role ${name(login)} nologin password null`),
+    ].join(';\n'));
+    if (!database) await ensureDatabase(client, instance, names);
     if (endSessionsOf.length > 0) await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = any($1::text[])`, [endSessionsOf]);
     await requireVerifiers(client, logins);
   });
 }
 
+/** What a claim will do and ask, taken back: afterwards the session knows its way. */
+export async function rehearseClaim(client: pg.Client): Promise<void> {
+  const names: Names = { ...poolNames, owner: 'o_rehearsal', logins: ['u_rehearsal_1', 'u_rehearsal_2'] };
+  const { roles } = await findAccess(client, names);
+  const login: Login = { name: names.logins[0], verifier: '', connectionLimit: 1, validUntil: null, enabled: false };
+  await client.query(['begin', ...ownerStatements(names, roles), ...loginStatements(names, login, roles), 'rollback'].join(';\n'));
+  await readLogins(client, [login]);
+}
+
 /** Nobody but holdfast_admin can connect, and who was connected no longer is. */
 export async function closeAccess(client: pg.Client, names: Names): Promise<void> {
-  const found = await findRoles(client, names);
+  const { roles } = await findAccess(client, names);
   const databases = await customerDatabaseNames(client, 'datallowconn');
-  await inOneTransaction(client, async () => {
-    await client.query([
-      ...names.logins.filter((login) => found.has(login)).map((login) => `alter role ${name(login)} nologin`),
-      ...databases.map((database) => `alter database ${name(database)} allow_connections false`),
-      'select 1',
-    ].join(';\n'));
-  });
+  await client.query([
+    ...names.logins.filter((login) => roles.has(login)).map((login) => `alter role ${name(login)} nologin`),
+    ...databases.map((database) => `alter database ${name(database)} allow_connections false`),
+    'select 1',
+  ].join(';\n'));
   await endCustomerSessions(client);
 }
 
@@ -62,8 +67,8 @@ export async function openDatabases(client: pg.Client): Promise<void> {
 }
 
 export async function limitConnections(client: pg.Client, names: Names, connections: number): Promise<void> {
-  const found = await findRoles(client, names);
-  for (const login of names.logins) if (found.has(login)) await client.query(`alter role ${name(login)} connection limit ${connections}`);
+  const { roles } = await findAccess(client, names);
+  for (const login of names.logins) if (roles.has(login)) await client.query(`alter role ${name(login)} connection limit ${connections}`);
 }
 
 async function customerDatabaseNames(client: pg.Client, condition: string): Promise<string[]> {
@@ -71,10 +76,11 @@ async function customerDatabaseNames(client: pg.Client, condition: string): Prom
   return rows.map((row) => row.datname);
 }
 
-async function findRoles(client: pg.Client, names: Names): Promise<Set<string>> {
-  const { rows } = await client.query<{ rolname: string }>('select rolname from pg_roles where rolname = any($1::text[])',
-    [[names.owner, ...names.logins, names.restricted, poolNames.owner, ...poolNames.logins]]);
-  return new Set(rows.map((row) => row.rolname));
+/** Which of the service's roles there are, or those of the pool, and whether its database is there. */
+async function findAccess(client: pg.Client, names: Names): Promise<{ roles: Set<string>; database: boolean }> {
+  const { rows: [found] } = await client.query<{ roles: string[]; database: boolean }>(`select exists (select from pg_database where datname = $2) as database,
+    array(select rolname::text from pg_authid where rolname = any($1::text[])) as roles`, [[names.owner, ...names.logins, names.restricted, poolNames.owner, ...poolNames.logins], names.database]);
+  return { roles: new Set(found?.roles), database: found?.database ?? false };
 }
 
 function ownerStatements(names: Names, found: Set<string>): string[] {
@@ -108,9 +114,14 @@ export async function ensureDatabase(client: pg.Client, instance: Instance, name
 
 /** What the server has is read back: a login is only proven by its stored verifier when the password was never used. */
 async function requireVerifiers(client: pg.Client, logins: readonly Login[]): Promise<void> {
-  const { rows } = await client.query<{ rolname: string; rolpassword: string | null; rolcanlogin: boolean }>(
-    'select rolname, rolpassword, rolcanlogin from pg_authid where rolname = any($1::text[])', [logins.map((login) => login.name)]);
+  const rows = await readLogins(client, logins);
   const stands = (login: Login) => rows.some((row) => row.rolname === login.name && row.rolcanlogin === login.enabled
     && row.rolpassword === (login.enabled ? login.verifier : null));
   if (!logins.every(stands)) throw new AppError('backend_error', 'The database server did not keep the login it was given.');
+}
+
+async function readLogins(client: pg.Client, logins: readonly Login[]) {
+  const { rows } = await client.query<{ rolname: string; rolpassword: string | null; rolcanlogin: boolean }>(
+    'select rolname, rolpassword, rolcanlogin from pg_authid where rolname = any($1::text[])', [logins.map((login) => login.name)]);
+  return rows;
 }

@@ -215,11 +215,15 @@ export class ServiceCalls {
 
   /** The service's next turn, unless a newer decision comes first. Errors: `stale_generation`. */
   async inTurn<T>(r: Ref, work: () => Promise<T>): Promise<T> {
-    await this.parts.fences.raise(r.serviceId, r.generation);
-    return this.turns.run(r.serviceId, async () => {
+    this.requireFence(r);
+    const raised = this.parts.fences.raise(r.serviceId, r.generation);
+    raised.catch(() => undefined); // heard below, unless the work fails first
+    const done = await this.turns.run(r.serviceId, async () => {
       this.requireFence(r);
       return work();
     });
+    await raised; // on disk before anybody is told: what was not answered is asked again, and wins again
+    return done;
   }
 
   private async provisioning<T>(r: Ref, work: () => Promise<T>): Promise<T> {

@@ -16,11 +16,18 @@ const ownSettings = Object.entries({
 export async function asSuperuser<T>(address: SuperuserAddress, work: (client: pg.Client) => Promise<T>, database = 'postgres'): Promise<T> {
   const client = await connectSuperuser(address, database);
   try {
+    return await inSession(client, work);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** The same in a session that is open. */
+export async function inSession<T>(client: pg.Client, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  try {
     return await work(client);
   } catch (error) {
     throw refusal(error);
-  } finally {
-    await client.end().catch(() => undefined);
   }
 }
 
