@@ -1,6 +1,7 @@
 import { STATUS_CODES as reasons, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Log } from '../../core/log';
 import type { Decision, EventSink, RequestFacts } from '../../gateway/ports';
 import { canonicalPath } from './canonical-path';
 import { clientAddress, type NetworkCheck } from './client-address';
@@ -34,6 +35,7 @@ export type HandlerOptions = Pick<ForwardOptions, 'agent' | 'access' | 'loopToke
   describe: (ip: string) => Pick<RequestFacts, 'country' | 'asn' | 'isVerifiedBot'>;
   /** The key authorization of an ACME token we placed; null: none of ours. */
   acmeToken: (token: string) => Promise<string | null>;
+  log: Log;
 };
 
 const acmePrefix = '/.well-known/acme-challenge/';
@@ -58,8 +60,18 @@ export class Handler {
 
   private readonly upgrades = new WeakMap<Visit, { socket: Socket; first: Buffer }>();
 
-  /** Stages 1 and 2. */
+  /** Whatever goes wrong is one request's trouble, not the process's. */
   serve(arrival: Arrival): void {
+    try {
+      this.admit(arrival);
+    } catch (error) {
+      this.options.log.error({ err: error }, 'a request could not be served');
+      arrival.responder.abort();
+    }
+  }
+
+  /** Stages 1 and 2. */
+  private admit(arrival: Arrival): void {
     const { request, responder, connection } = arrival;
     const { head, fault } = readHead({ method: request.method ?? '', url: request.url ?? '', version: versionOf(request), rawHeaders: request.rawHeaders });
     const host = head.authority ? this.options.zones.find(head.authority.host) : null;
@@ -79,8 +91,8 @@ export class Handler {
   /** Without a zone there is nobody to tell: only metrics know. */
   private answerStranger(responder: Responder, head: Head, fault: string | null): void {
     this.options.metrics.refused.inc({ reason: fault ?? 'unknown_host' });
-    const page = ownAnswer({ status: fault ? 400 : 404, code: fault ? 'bad_request' : 'not_found', eventId: null, requestId: newRequestId(Date.now()), accept: head.accept });
-    send(responder, page, head.method, fault ? [['Connection', 'close']] : []);
+    const page = ownAnswer({ status: fault ? 400 : 404, code: fault ? 'bad_request' : 'not_found', eventId: null, requestId: null, accept: head.accept });
+    send(responder, page, head.method, fault || head.isChunked || head.contentLength !== null ? [['Connection', 'close']] : []);
   }
 
   private open({ request, responder, connection, expects, upgrade }: Arrival, head: Head, host: ServedHost): Visit {
@@ -210,13 +222,17 @@ export class Handler {
     if (visit.upgrades || decision.refusal?.code === 'bad_request') headers.push(['Connection', 'close']);
     send(responder, page, head.method, headers);
     if (body?.discard()) {
-      const late = setTimeout(() => responder.abort(), lingerMs);
-      visit.request.once('close', () => clearTimeout(late));
+      const late = setTimeout(() => {
+        responder.abort();
+        visit.request.destroy();
+      }, lingerMs);
+      visit.request.once('end', () => clearTimeout(late)).once('close', () => clearTimeout(late));
     }
   }
 
   private bodyFault(visit: Visit, fault: BodyFault): void {
     const { responder } = visit;
+    if (fault === 'stuck') return responder.isStarted ? undefined : this.answer(visit, ownPage(visit, 504, 'origin_timeout'));
     if (fault === 'gone' || responder.isStarted) return responder.abort();
     if (fault === 'too_large') return this.refuse(visit, refusal('protocol', 'body_size', 413, 'payload_too_large'));
     this.refuse(visit, refusal('protocol', 'slow_body', 408, 'request_timeout'));

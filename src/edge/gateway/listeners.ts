@@ -6,12 +6,16 @@ import { listen } from '../../core/listen';
 import { plainAddress, type NetworkCheck } from './client-address';
 import type { Arrival, Connection } from './handler';
 import type { GatewayMetrics } from './metrics';
-import { responderOf, type ClientRequest, type ClientResponse } from './responder';
+import { isAbortedByUs, responderOf, type ClientRequest, type ClientResponse } from './responder';
+import { isWebSocket, withoutUpgrade } from './upgrade';
 
 const headMax = 16_384;
 const headMs = 10_000;
 const keepAliveMs = 75_000;
 const idleSessionMs = 300_000;
+const checkMs = 1_000;
+/** How long a client may take to read the last answer of its connection. */
+const lastWordMs = 5_000;
 const streamsMax = 100;
 const resets = { max: 100, withinMs: 10_000 };
 const connectionsPerAddress = 256;
@@ -43,14 +47,14 @@ export class Listeners {
   private draining = false;
 
   constructor(private readonly options: ListenerOptions) {
-    const parsing = { maxHeaderSize: headMax, connectionsCheckingInterval: 1_000, keepAliveTimeout: keepAliveMs, requestTimeout: 0, headersTimeout: headMs, noDelay: true };
+    const parsing = { maxHeaderSize: headMax, connectionsCheckingInterval: checkMs, keepAliveTimeout: keepAliveMs, requestTimeout: 0, headersTimeout: headMs, noDelay: true };
     this.plain = createHttp1(parsing);
     this.secure = createSecureServer({
       ...parsing, allowHTTP1: true, cert: options.fallback.certificate, key: options.fallback.key, minVersion: 'TLSv1.2', handshakeTimeout: headMs,
       SNICallback: (name, done) => done(null, options.contextFor(name) ?? undefined), settings: { maxConcurrentStreams: streamsMax, enablePush: false, maxHeaderListSize: headMax },
     });
     // Node has these for both, its types for one; 0: all headers are read, and counted by us.
-    for (const server of [this.plain, this.secure]) Object.assign(server, { headersTimeout: headMs, requestTimeout: 0, keepAliveTimeout: keepAliveMs, maxHeadersCount: 0 });
+    for (const server of [this.plain, this.secure]) Object.assign(server, { headersTimeout: headMs, requestTimeout: 0, keepAliveTimeout: keepAliveMs, maxHeadersCount: 0, connectionsCheckingInterval: checkMs });
     this.attach(this.plain);
     this.attach(this.secure);
     this.secure.on('session', (session) => this.watch(session));
@@ -79,13 +83,21 @@ export class Listeners {
     events.on('connection', (socket: Socket) => this.admit(socket));
     events.on('request', (request: ClientRequest, response: ClientResponse) => this.arrived(request, response, false));
     events.on('checkContinue', (request: ClientRequest, response: ClientResponse) => this.arrived(request, response, true));
-    events.on('connect', (request: ClientRequest, other: Socket | Http2ServerResponse) => this.connectRefused(request, other));
-    events.on('upgrade', (request: IncomingMessage, socket: Socket, first: Buffer) => this.upgrade(request, socket, first));
+    events.on('checkExpectation', (request: ClientRequest, response: ClientResponse) => this.arrived(request, response, false));
+    events.on('connect', (request: ClientRequest, other: Socket | Http2ServerResponse) => {
+      if ('writeHead' in other) this.arrived(request, other, false);
+      else this.inTurn(other, () => this.alone(request, other, null));
+    });
+    events.on('upgrade', (request: IncomingMessage, socket: Socket, first: Buffer) => this.inTurn(socket, () => this.upgrade(server, { request, socket, first })));
     events.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.refuse(error.code ?? '', socket));
-    if (server === this.secure) events.on('tlsClientError', () => this.options.metrics.refused.inc({ reason: 'tls' }));
+    if (server === this.secure) events.on('tlsClientError', (_error: Error, socket: Socket) => {
+      this.options.metrics.refused.inc({ reason: 'tls' });
+      socket.destroy(); // nothing can be said on it: it would stay
+    });
   }
 
   private admit(socket: Socket): void {
+    if (this.sockets.has(socket)) return; // parsed anew
     const address = plainAddress(socket.remoteAddress ?? '');
     const count = (this.perAddress.get(address) ?? 0) + 1;
     if (count > Math.ceil(connectionsPerAddress / this.options.share) && !this.options.isTrusted(address)) {
@@ -110,12 +122,13 @@ export class Listeners {
     session.once('close', () => this.sessions.delete(session));
     session.setTimeout(idleSessionMs, () => session.close());
     session.on('error', () => session.destroy());
-    let [count, since] = [0, 0];
+    const idle = setTimeout(() => session.destroy(), headMs);
+    session.once('stream', () => clearTimeout(idle)).once('close', () => clearTimeout(idle));
+    const times: number[] = [];
     session.on('stream', (stream) => stream.once('close', () => {
-      if (stream.rstCode === 0) return;
+      if (stream.rstCode === 0 || isAbortedByUs(stream)) return;
       const now = performance.now();
-      if (now - since > resets.withinMs) [count, since] = [0, now];
-      if (++count <= resets.max) return;
+      if (times.push(now) <= resets.max || now - (times.shift() ?? 0) > resets.withinMs) return;
       this.options.metrics.refused.inc({ reason: 'resets' });
       session.destroy();
     }));
@@ -128,15 +141,35 @@ export class Listeners {
     this.options.serve({ request, responder: responderOf(response, () => this.draining, () => this.ending.add(carrier)), connection: this.connectionOf(carrier, request), expects, upgrade: null });
   }
 
-  /** Only WebSocket goes on as something else; any other upgrade is left out, which HTTP allows (RFC 9110 §7.8). */
-  private upgrade(request: IncomingMessage, socket: Socket, first: Buffer): void {
-    socket.on('error', () => socket.destroy());
+  /**
+   * Only WebSocket goes on as something else. Any other upgrade is left out, which HTTP allows (RFC 9110 §7.8): Node has stopped
+   * parsing there, so the request is parsed once more without it.
+   */
+  private upgrade(server: NodeJS.EventEmitter, { request, socket, first }: { request: IncomingMessage; socket: Socket; first: Buffer }): void {
+    if (isWebSocket(request)) return this.alone(request, socket, { socket, first });
+    socket.off('error', drop);
+    socket.unshift(Buffer.concat([withoutUpgrade(request), first]));
+    server.emit(server === this.plain ? 'connection' : 'secureConnection', socket);
+  }
+
+  /** Node hands a connection over although earlier requests on it have no answer yet. */
+  private inTurn(socket: Socket, go: () => void): void {
+    socket.on('error', drop);
+    if (this.ending.has(socket)) return;
+    const last = [...this.open.get(socket) ?? []].at(-1);
+    if (!last) return go();
+    last.once('close', () => (socket.writable ? go() : socket.destroy()));
+  }
+
+  /** The last request of a connection that Node has let go of. */
+  private alone(request: ClientRequest, socket: Socket, upgrade: Arrival['upgrade']): void {
+    if (isHttp2(request)) return;
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
-    response.once('finish', () => socket.end());
+    response.once('finish', () => socket.setTimeout(lastWordMs, () => socket.destroy()).resume().end());
     this.begin(socket, response);
-    this.options.serve({ request, responder: responderOf(response, () => true, () => undefined), connection: this.connectionOf(socket, request), expects: false, upgrade: { socket, first } });
+    this.options.serve({ request, responder: responderOf(response, () => true, () => undefined), connection: this.connectionOf(socket, request), expects: false, upgrade });
   }
 
   private begin(carrier: object, response: ClientResponse): void {
@@ -156,18 +189,9 @@ export class Listeners {
     return open;
   }
 
-  private connectRefused(request: ClientRequest, other: Socket | Http2ServerResponse): void {
-    this.options.metrics.refused.inc({ reason: 'method' });
-    if ('writeHead' in other) {
-      other.writeHead(400);
-      other.end();
-    } else this.refuse('CONNECT', other);
-    request.resume();
-  }
-
   /** What Node's parser does not take (contract gateway.md §4.3, hygiene). */
   private refuse(code: string, socket: Socket): void {
-    if (code !== 'CONNECT') this.options.metrics.refused.inc({ reason: code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'head_time' : 'parser' });
+    this.options.metrics.refused.inc({ reason: code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'head_time' : 'parser' });
     const open = [...this.open.get(socket) ?? []];
     const isInTurn = open.length === 0 || (open.length === 1 && open[0]?.headersSent === false);
     if (!socket.writable || code === 'ECONNRESET' || !isInTurn) return void socket.destroy();
@@ -188,9 +212,14 @@ export class Listeners {
   }
 }
 
-/** Node closes the answer whose turn it is; those that waited for theirs are as much at their end. */
+/** Node closes the answer whose turn it is; those that waited for theirs, or became a tunnel, are as much at their end. */
 function closeAll(responses: Iterable<ClientResponse>): void {
   for (const response of responses) response.destroy().emit('close');
+}
+
+/** One function for all, so that a connection has it once. */
+function drop(this: Socket): void {
+  this.destroy();
 }
 
 function protocolOf(tls: { getProtocol: TLSSocket['getProtocol'] }): '1.2' | '1.3' {

@@ -2,7 +2,8 @@ import type { ClientRequest as OriginRequest } from 'node:http';
 import { passedTrailers } from './origin-headers';
 import type { ClientRequest } from './responder';
 
-export type BodyFault = 'too_large' | 'too_slow' | 'gone';
+/** `stuck`: the origin has taken nothing for a minute; told again each second, and nothing is lost by it. */
+export type BodyFault = 'too_large' | 'too_slow' | 'gone' | 'stuck';
 
 /**
  * The body of one request: its beginning is read for inspection, all of it goes on to the origin. More than `bytesMax` and less
@@ -17,6 +18,7 @@ export class RequestBody {
   private enough: { bytes: number; tell: () => void } | null = null;
   private isWaiting = false;
   private waitedMs = 0;
+  private restedMs = 0;
   private begun = false;
   private isDiscarding = false;
 
@@ -59,7 +61,11 @@ export class RequestBody {
 
   /** Another second has passed. */
   tick(ms: number): void {
-    if (!this.isWaiting) return;
+    if (!this.isWaiting) {
+      this.restedMs += ms;
+      if (this.sink && this.restedMs > stuckMs) this.onFault('stuck');
+      return;
+    }
     this.waitedMs += ms;
     if (this.waitedMs > slow.graceMs && this.bytes * 1_000 < slow.bytesPerSecond * this.waitedMs) this.fault('too_slow');
   }
@@ -97,6 +103,7 @@ export class RequestBody {
 
   private rest(): void {
     this.isWaiting = false;
+    this.restedMs = 0;
     this.request.pause();
   }
 
@@ -129,6 +136,7 @@ export class RequestBody {
 }
 
 const slow = { graceMs: 5_000, bytesPerSecond: 1_024 };
+const stuckMs = 60_000;
 const tickMs = 1_000;
 
 /** Looks at every body that is on its way once a second. */

@@ -68,8 +68,14 @@ class Http1Responder implements Responder {
 }
 
 const nothing = Buffer.alloc(0);
-/** HTTP/2 has frames for these (RFC 9113 §8.2.2). */
-const notInHttp2: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
+/** HTTP/2 has frames for these, or no use (RFC 9113 §8.2.2). */
+const notInHttp2: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'http2-settings']);
+const aborted = new WeakSet<object>();
+
+/** Whether it was not the client that has reset a stream. */
+export function isAbortedByUs(stream: object): boolean {
+  return aborted.has(stream);
+}
 
 class Http2Responder implements Responder {
   private readonly lasting: Record<string, string> = {};
@@ -109,7 +115,9 @@ class Http2Responder implements Responder {
   detach(): void { /* HTTP/2 has no upgrades. */ }
 
   abort(): void {
-    if (!this.closed) this.response.stream.close(2); // INTERNAL_ERROR
+    if (this.closed) return;
+    aborted.add(this.response.stream);
+    this.response.stream.close(2); // INTERNAL_ERROR
   }
 
   interim(status: number, _reason: string, headers: readonly string[]): void {
