@@ -31,7 +31,7 @@ const headersMax = 100;
 const urlMax = 8_192;
 /** Written with `_` they reach applications as the same variable (CGI): HTTP_X_FORWARDED_FOR, CONTENT_LENGTH. */
 const twins: ReadonlySet<string> = new Set([
-  'content-length', 'transfer-encoding', 'x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-real-ip', 'x-request-id', 'cdn-loop', 'keep-alive', 'proxy-connection',
+  'content-length', 'transfer-encoding', 'x-real-ip', 'x-request-id', 'cdn-loop', 'keep-alive', 'proxy-connection',
 ]);
 
 type Seen = { hosts: string[]; encodings: string[]; lengths: string[]; connection: string; cookies: string[]; fault: ProtocolFault | null } & Record<'upgrade' | 'forwardedFor' | 'forwardedProto' | 'cdnLoop' | 'accept', string>;
@@ -66,6 +66,7 @@ function readHeaders(raw: readonly string[], seen: Seen, isHttp2: boolean): [str
     const value = raw[i + 1] ?? '';
     if (name.startsWith(':')) {
       if (name === ':authority') seen.hosts.unshift(value);
+      if (name === ':scheme' && value !== 'https' && value !== 'http') seen.fault = 'target';
       continue;
     }
     note(seen, name, value);
@@ -87,8 +88,12 @@ function note(seen: Seen, name: string, value: string): void {
     case 'cdn-loop': seen.cdnLoop = joined(seen.cdnLoop, value); return;
     case 'accept': seen.accept = joined(seen.accept, value); return;
     case 'upgrade': seen.upgrade = value; return;
-    default: if (name.includes('_') && twins.has(name.replaceAll('_', '-'))) seen.fault = 'header_name';
+    default: if (name.includes('_') && isTwin(name.replaceAll('_', '-'))) seen.fault = 'header_name';
   }
+}
+
+function isTwin(name: string): boolean {
+  return twins.has(name) || name.startsWith('x-forwarded-');
 }
 
 function joined(before: string, value: string): string {
@@ -108,7 +113,7 @@ function readTarget({ url }: RawRequest): Target {
 
 function versionFault({ version, method }: RawRequest): ProtocolFault | null {
   if (version !== '1.1' && version !== '2' && version !== '1.0') return 'version';
-  return method === 'CONNECT' || !/^[A-Z][A-Z0-9_-]*$/i.test(method) ? 'method' : null;
+  return method === 'CONNECT' || !/^[A-Z][A-Z0-9_-]*$/.test(method) ? 'method' : null;
 }
 
 function countFault({ url }: RawRequest, count: number): ProtocolFault | null {

@@ -1,7 +1,9 @@
 import { connect as connectHttp2, constants, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2';
 import { connect } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { sendRaw, withGateway, type Origin } from '../../support/gateway-world';
+import { askRawHttp2, type RawHeaders } from '../../support/raw-http2';
 import { rounds } from '../../support/rounds';
 import { until } from '../../support/until';
 
@@ -53,6 +55,7 @@ const rows: Record<string, string> = {
   'Transfer_Encoding': post('Transfer_Encoding: chunked\r\nContent-Length: 0\r\n'),
   'X_Forwarded_For': `GET / HTTP/1.1\r\nHost: ${host}\r\nX_Forwarded_For: 127.0.0.1\r\n\r\n`,
   'X_Forwarded-For': `GET / HTTP/1.1\r\nHost: ${host}\r\nX_Forwarded-For: 127.0.0.1\r\n\r\n`,
+  'X_Forwarded_Ssl': `GET / HTTP/1.1\r\nHost: ${host}\r\nX_Forwarded_Ssl: on\r\n\r\n`,
   'X_Real_IP': `GET / HTTP/1.1\r\nHost: ${host}\r\nX_Real_IP: 127.0.0.1\r\n\r\n`,
   'headers of more than 16 KiB': `GET / HTTP/1.1\r\nHost: ${host}\r\nX-A: ${'a'.repeat(17_000)}\r\n\r\n`,
   'more than 100 headers': `GET / HTTP/1.1\r\nHost: ${host}\r\n${Array.from({ length: 101 }, (_, i) => `X-${i}: 1\r\n`).join('')}\r\n`,
@@ -139,6 +142,92 @@ describe('HTTP/2', () => {
     }
     await closed;
   });
+});
+
+describe('HTTP/2, byte by byte', () => {
+  const others: RawHeaders = [[':scheme', 'https'], [':authority', host], [':path', '/']];
+  const get: RawHeaders = [[':method', 'GET'], ...others];
+  const post: RawHeaders = [[':method', 'POST'], ...others];
+  const changed = (name: string, value: string): RawHeaders => get.map(([key, before]) => [key, key === name ? value : before]);
+  const hello = Buffer.from('hello');
+  const ask = (headers: RawHeaders, body: Buffer | null = null) => askRawHttp2(connectTls({ port: world.httpsPort, host: '127.0.0.1', servername: host, rejectUnauthorized: false, ALPNProtocols: ['h2'] }), headers, body);
+
+  test('goes through when it is in order', async () => {
+    expect([await ask(get), await ask(post, hello), await ask([...post, ['content-length', '5'], ['te', 'trailers']], hello)]).toEqual([200, 200, 200]);
+    expect(origin.seen).toHaveLength(3);
+  });
+
+  const refused: [string, RawHeaders, Buffer?][] = [
+    ['chunks', [...post, ['transfer-encoding', 'chunked']], Buffer.from('0\r\n\r\nGET /b HTTP/1.1\r\n\r\n')],
+    ['length and chunks', [...post, ['content-length', '5'], ['transfer-encoding', 'chunked']], hello],
+    ['two lengths', [...post, ['content-length', '5'], ['content-length', '6']], hello],
+    ['the same length twice', [...post, ['content-length', '5'], ['content-length', '5']], hello],
+    ['a list of lengths', [...post, ['content-length', '5, 5']], hello],
+    ['a signed length', [...post, ['content-length', '+5']], hello],
+    ['a length without a body', [...get, ['content-length', '5']]],
+    ['a name in capitals', [...get, ['X-A', '1']]],
+    ['Connection', [...get, ['connection', 'close']]],
+    ['Upgrade', [...get, ['upgrade', 'websocket']]],
+    ['TE that is not trailers', [...get, ['te', 'gzip']]],
+    ['a path with a line break', changed(':path', '/ HTTP/1.1\r\nHost: b\r\n\r\nGET /')],
+    ['a path with a space', changed(':path', '/a b')],
+    ['a path that is an address', changed(':path', `http://${host}/`)],
+    ['an empty path', changed(':path', '')],
+    ['a method with a space', changed(':method', 'GET /b HTTP/1.1')],
+    ['a method in small letters', changed(':method', 'get')],
+    ['another scheme', changed(':scheme', 'ftp')],
+    ['a scheme that is more', changed(':scheme', 'https://b/?')],
+    ['two paths', [...get, [':path', '/b']]],
+    ['two authorities', [...get, [':authority', 'other.strict.test']]],
+    ['neither authority nor Host', get.filter(([name]) => name !== ':authority')],
+    ['Host besides another authority', [...get, ['host', 'other.strict.test']]],
+    ['two Hosts', [...get, ['host', host], ['host', host]]],
+    ['two Hosts without authority', [...get.filter(([name]) => name !== ':authority'), ['host', host], ['host', 'other.strict.test']]],
+    ['CONNECT', [[':method', 'CONNECT'], [':authority', `${host}:443`]]],
+    ['CONNECT for WebSocket', [[':method', 'CONNECT'], [':protocol', 'websocket'], ...others]],
+    ['a pseudo header after others', [[':method', 'GET'], [':scheme', 'https'], [':authority', host], ['x-a', '1'], [':path', '/']]],
+    ['a pseudo header that is none', [...get, [':a', '1']]],
+  ];
+  test.each(refused.map(([name, headers, body]) => ({ name, headers, body })))('$name is refused and reaches nobody', async ({ headers, body }) => {
+    expect([400, 'reset', 'closed']).toContain(await ask(headers, body ?? null));
+    expect(origin.seen).toHaveLength(0);
+  });
+
+  test.each([['x-a', 'marker\r\nX: y'], ['x-a', 'marker\ny: z'], ['x-a', 'marker\0'], ['x-a', 'marker\x01'], ['x-a\r\nmarker: y', 'b'], ['marker:', 'b'], ['marker ', 'b']])('%j is left out by the parser: no byte of it reaches the origin', async (name, value) => {
+    await ask([...get, [name, value]]);
+    expect(origin.seen.flatMap(({ rawHeaders }) => rawHeaders).join()).not.toContain('marker');
+  });
+});
+
+describe('an upgrade', () => {
+  const upgrade = (to: string, more = '') => `GET /up-to HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${to}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n${more}`;
+
+  test('waits for the answers of earlier requests', async () => {
+    const first = `GET /first HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+    const { text } = await world.raw(`${first}${first}${upgrade('websocket', '\r\n')}`);
+    expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(3);
+    expect(origin.seen.map(({ url }) => url)).toEqual(['/first', '/first', '/up-to']);
+  });
+
+  test('to something else is left out: the body and the requests behind it are what they say', async () => {
+    const { text } = await world.raw(`${upgrade('h2c', 'Content-Length: 5\r\n\r\n')}hello${upgrade('h2c', 'Transfer-Encoding: chunked\r\n\r\n')}${chunk}${upgrade('h2c', '\r\n')}GET /last HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(4);
+    expect(origin.seen.map(({ url }) => url)).toEqual(['/up-to', '/up-to', '/up-to', '/last']);
+    expect(origin.seen.filter(({ headers }) => headers.upgrade || headers['http2-settings'])).toEqual([]);
+  });
+
+  test('does not help a request that is refused', async () => {
+    expect((await world.raw(`${upgrade('h2c', 'Transfer-Encoding: gzip, chunked\r\n\r\n')}${chunk}`)).status).toBe(400);
+    expect(origin.seen).toHaveLength(0);
+  });
+});
+
+test('CONNECT to a known zone is an event of it, by both protocols', async () => {
+  const before = world.records.length;
+  expect((await world.raw(rows['CONNECT'] ?? '')).head).toContain('X-Gateway-Event');
+  await askRawHttp2(connectTls({ port: world.httpsPort, host: '127.0.0.1', servername: host, rejectUnauthorized: false, ALPNProtocols: ['h2'] }), [[':method', 'CONNECT'], [':authority', `${host}:443`]]);
+  await until(() => world.records.length === before + 2, 'the records');
+  expect(world.records.slice(before).map(({ request }) => request.decision.ruleId)).toEqual(['protocol.method', 'protocol.method']);
 });
 
 test('whatever bytes come, the origin has seen exactly the requests that the gateway says it forwarded', async () => {
