@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, request as requestHttp, type IncomingMessage, type ServerResponse } from 'node:http';
+import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { sendRaw, withGateway, type Origin } from '../../support/gateway-world';
 import { until } from '../../support/until';
@@ -9,6 +10,7 @@ const host = 'www.clear.test';
 const large = Buffer.alloc(20_000_000, 'abcdefgh');
 let origin: Origin;
 let emit: ServerResponse | undefined;
+const tell = (text: string) => emit?.write(`data: ${text}\n\n`);
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
   response.sendDate = false;
@@ -57,6 +59,63 @@ test.each(['/plain', '/range', '/304', '/204', '/chunks', '/trailers', '/hints',
   expect(through).toBe(direct);
 });
 
+type Whole = { status: number; headers: [string, string][]; interim: number[]; body: string; trailers: [string, string][] };
+/** What ends at a hop, and what we add. */
+const hop = /^(?:via|x-request-id|connection|keep-alive|transfer-encoding|:status|trailer|date)$/;
+const pairs = (raw: readonly string[]): [string, string][] => raw.flatMap((name, i): [string, string][] => (i % 2 === 0 && !hop.test(name.toLowerCase()) ? [[name.toLowerCase(), raw[i + 1] ?? '']] : [])).sort();
+
+function direct(path: string, method: string): Promise<Whole> {
+  return new Promise((done, fail) => {
+    const interim: number[] = [];
+    requestHttp({ host: '127.0.0.1', port: origin.port, path, method, headers: { host }, agent: false }, (response) => {
+      let body = '';
+      response.setEncoding('latin1').on('data', (text: string) => (body += text)).on('error', fail)
+        .on('end', () => done({ status: response.statusCode ?? 0, headers: pairs(response.rawHeaders), interim, body, trailers: pairs(response.rawTrailers) }));
+    }).on('information', ({ statusCode }) => void interim.push(statusCode)).on('error', fail).end();
+  });
+}
+
+function overHttp2(session: ClientHttp2Session, path: string, method: string, upload?: Buffer): Promise<Whole> {
+  return new Promise((done, fail) => {
+    const whole: Whole = { status: 0, headers: [], interim: [], body: '', trailers: [] };
+    const flat = (headers: object) => pairs(Object.entries(headers).flatMap(([name, value]) => [value].flat().flatMap((one: unknown) => [name, String(one)])));
+    const stream = session.request({ ':authority': host, ':path': path, ':method': method }, { endStream: upload === undefined });
+    stream.setEncoding('latin1').on('headers', (headers) => void whole.interim.push(headers[':status'] ?? 0)).on('trailers', (headers) => (whole.trailers = flat(headers)))
+      .on('response', (headers) => Object.assign(whole, { status: headers[':status'], headers: flat(headers) })).on('data', (text: string) => (whole.body += text)).on('error', fail).on('close', () => done(whole));
+    if (upload) stream.end(upload);
+  });
+}
+
+describe('over HTTP/2', () => {
+  let session: ClientHttp2Session;
+  beforeAll(() => {
+    session = connectHttp2(`https://127.0.0.1:${world.httpsPort}`, { servername: host, rejectUnauthorized: false });
+  });
+  afterAll(() => session.destroy());
+
+  test.each([['/plain', 'GET'], ['/plain', 'HEAD'], ['/range', 'GET'], ['/304', 'GET'], ['/204', 'GET'], ['/chunks', 'GET'], ['/trailers', 'GET'], ['/hints', 'GET'], ['/latin', 'GET'], ['/large', 'GET']])('%s (%s) is what the origin sends', async (path, method) => {
+    const through = await overHttp2(session, path, method);
+    const { body, ...rest } = await direct(path, method);
+    expect(through).toMatchObject(rest);
+    expect(through.body === body).toBe(true);
+  }, 60_000);
+
+  test('20 MB go up unchanged, and events come one by one', async () => {
+    expect((await overHttp2(session, '/up-load', 'PUT', large)).body).toBe(createHash('sha256').update(large).digest('hex'));
+    let seen = '';
+    const stream = session.request({ ':authority': host, ':path': '/events' });
+    stream.on('data', (data: Buffer) => (seen += data.toString())).on('error', () => undefined);
+    await new Promise((done) => stream.once('response', done));
+    for (const text of ['one', 'two']) {
+      tell(text);
+      await until(() => seen.includes(`data: ${text}`), text);
+    }
+    const gone = new Promise((done) => emit?.once('close', done));
+    stream.close(8);
+    await gone;
+  }, 60_000);
+});
+
 test('HEAD has the head of GET and no body', async () => {
   const [direct, through] = await both('/plain', 'HEAD');
   expect(through).toBe(direct);
@@ -77,7 +136,7 @@ test('events come one by one, while the answer goes on', async () => {
   socket.write(`GET /events HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   await until(() => seen.join('').includes('text/event-stream'), 'the head');
   for (const text of ['one', 'two']) {
-    emit?.write(`data: ${text}\n\n`);
+    tell(text);
     await until(() => seen.join('').includes(`data: ${text}`), text);
   }
   const gone = new Promise((done) => emit?.once('close', done));
