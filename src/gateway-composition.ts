@@ -67,7 +67,8 @@ function listening(config: Config): string[] {
   return [
     config.GATEWAY_HTTP_ADDR, config.GATEWAY_HTTPS_ADDR, config.GATEWAY_ADMIN_ADDR, config.API_ADDR, config.METRICS_ADDR, ...config.DNS_LISTEN, ...config.PG_GATEWAY_ADDR, config.TEMPORAL_ADDRESS,
     `${config.MAIL_INBOUND_HOST}:${config.MAIL_INBOUND_PORT}`, `${database.hostname || '127.0.0.1'}:${database.port || 5432}`,
-  ].filter((address) => parseAddress(address).port > 0);
+    `127.0.0.1:${config.TEMPORAL_UI_PORT}`, `127.0.0.1:${config.PG_PORT_BASE}-${config.PG_PORT_BASE + config.PG_HOST_SLOTS - 1}`,
+  ].filter((address) => parseAddress(address).port !== 0);
 }
 
 const budgetMs = 4_000;

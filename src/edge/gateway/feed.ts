@@ -223,17 +223,25 @@ export class Feed {
     this.known.set(facts.zoneId, { dnsVersion: facts.dnsVersion, policyVersion: facts.policyVersion, certificatesAt: 0, domain: facts.domain });
   }
 
-  /** Acknowledgements go together: a thousand changes are a few statements. */
+  /** Acknowledgements go together: a thousand changes are a few statements. What the database does not take waits for it. */
   private ack(zoneId: string, version: number): void {
     this.acks.set(zoneId, version);
-    this.ackTimer ??= setTimeout(() => {
+    this.ackTimer ??= setTimeout(() => void this.tellAcks(), ackDelayMs);
+  }
+
+  private async tellAcks(): Promise<void> {
+    const acks = [...this.acks].map(([zoneId, version]) => ({ zoneId, version }));
+    this.acks.clear();
+    try {
+      await acknowledgePolicies(this.options.db, this.options.instanceId, acks);
       this.ackTimer = undefined;
-      const acks = [...this.acks].map(([id, acked]) => ({ zoneId: id, version: acked }));
-      this.acks.clear();
-      acknowledgePolicies(this.options.db, this.options.instanceId, acks).catch((error: unknown) => {
-        this.options.log.debug({ err: error }, 'acknowledgements wait for the database');
-        for (const ack of acks) if (!this.acks.has(ack.zoneId)) this.acks.set(ack.zoneId, ack.version);
-      });
-    }, ackDelayMs);
+      const [next] = this.acks;
+      if (next) this.ack(...next);
+    } catch (error) {
+      this.options.log.debug({ err: error }, 'acknowledgements wait for the database');
+      if (this.stopped) return;
+      for (const { zoneId, version } of acks) if (!this.acks.has(zoneId)) this.acks.set(zoneId, version);
+      this.ackTimer = setTimeout(() => void this.tellAcks(), retryMs).unref();
+    }
   }
 }

@@ -20,15 +20,21 @@ const refusedPorts: ReadonlySet<number> = new Set([22, 25, 53, 465, 587]);
 
 /**
  * Checks an address and port before it is dialled. `mayBeOrigin`: whether an address may be one at all (public and not ours, or
- * allowed). `listening`: host:port of all this installation listens on, refused even where its address is allowed.
+ * allowed). `listening`: host:port, or host:first-last, of all this installation listens on, refused even where its address is allowed.
  */
 export function originCheck(mayBeOrigin: (address: string) => boolean, listening: readonly string[]): OriginAccess['mayDial'] {
-  const own = listening.map(parseAddress);
+  const own = listening.map(rangeOf);
   return (given, port) => {
     const address = canonical(given);
     if (address === null || refusedPorts.has(port) || !mayBeOrigin(address)) return false;
-    return !own.some((listener) => listener.port === port && reaches(address, listener.host));
+    return !own.some(({ host, first, last }) => port >= first && port <= last && reaches(address, host));
   };
+}
+
+function rangeOf(text: string): { host: string; first: number; last: number } {
+  const [, start = text, last] = /^(.*:\d+)-(\d+)$/.exec(text) ?? [];
+  const { host, port } = parseAddress(start);
+  return { host, first: port, last: Number(last ?? port) };
 }
 
 /** Whether a connection to `address` ends at what listens on `host`. */
@@ -66,33 +72,33 @@ function embedded(address: string): string {
 
 const restMs = { first: 10_000, max: 60_000 };
 
+const restsMax = 10_000;
+/** By zone, record and address: what one zone finds of an address says nothing about another's. */
+type Resting = { readonly poolKey: string };
+
 /** Addresses that could not be connected to: tried again after 10 s, then 20, 40, 60. */
 export class RestingAddresses {
   private readonly rests = new Map<string, { until: number; ms: number }>();
 
   constructor(private readonly nowMs: () => number) {}
 
-  failed(target: { address: string; port: number }): void {
-    const key = keyOf(target);
-    const before = this.rests.get(key);
+  failed({ poolKey }: Resting): void {
+    const before = this.rests.get(poolKey);
     const now = this.nowMs();
     if (before && before.until > now) return;
     const ms = before ? Math.min(before.ms * 2, restMs.max) : restMs.first;
-    this.rests.set(key, { until: now + ms, ms });
+    if (this.rests.size >= restsMax) this.rests.clear();
+    this.rests.set(poolKey, { until: now + ms, ms });
   }
 
-  reached(target: { address: string; port: number }): void {
-    if (this.rests.size > 0) this.rests.delete(keyOf(target));
+  reached({ poolKey }: Resting): void {
+    if (this.rests.size > 0) this.rests.delete(poolKey);
   }
 
   /** When it may be tried again, in milliseconds of the clock; 0: now. */
-  until(target: { address: string; port: number }): number {
+  until({ poolKey }: Resting): number {
     if (this.rests.size === 0) return 0;
-    const rest = this.rests.get(keyOf(target));
+    const rest = this.rests.get(poolKey);
     return rest && rest.until > this.nowMs() ? rest.until : 0;
   }
-}
-
-function keyOf({ address, port }: { address: string; port: number }): string {
-  return `${address} ${port}`;
 }

@@ -39,10 +39,11 @@ export function originHeaders({ facts, head, rawHeaders, loopToken, hostHeader, 
   if (expects) out.push('Expect', '100-continue');
   frame(out, head, hasBody);
   const { clientIp, scheme, requestId, httpVersion } = facts;
+  const asked = head.hostHeader === '' ? facts.host : head.hostHeader;
   const node = clientIp.includes(':') ? `"[${clientIp}]"` : clientIp;
   out.push(
-    'X-Forwarded-For', clientIp, 'X-Forwarded-Proto', scheme, 'X-Forwarded-Host', head.hostHeader, 'X-Real-IP', clientIp, 'X-Request-Id', requestId,
-    'Forwarded', `for=${node};host="${head.hostHeader}";proto=${scheme}`, 'Via', `${via === '' ? '' : `${via}, `}${httpVersion} ${pseudonym}`,
+    'X-Forwarded-For', clientIp, 'X-Forwarded-Proto', scheme, 'X-Forwarded-Host', asked, 'X-Real-IP', clientIp, 'X-Request-Id', requestId,
+    'Forwarded', `for=${node};host="${asked}";proto=${scheme}`, 'Via', `${via === '' ? '' : `${via}, `}${httpVersion} ${pseudonym}`,
     'CDN-Loop', head.cdnLoop === '' ? loopToken : `${head.cdnLoop}, ${loopToken}`,
   );
   return out;

@@ -1,6 +1,7 @@
 import type { OriginFinding } from '../../gateway/store/feed';
 
 const repeatMs = 60_000;
+const rememberedMax = 20_000;
 
 /** What this process has found of origins since it last told: kept in the database for who looks at a zone's hosts. */
 export class OriginHealth {
@@ -13,6 +14,7 @@ export class OriginHealth {
     const before = this.last.get(key);
     const healthy = error === null;
     if (before && before.healthy === healthy && nowMs - before.at < repeatMs) return;
+    if (this.last.size >= rememberedMax) this.last.clear();
     this.last.set(key, { healthy, at: nowMs });
     this.untold.set(key, { ...origin, healthy, lastError: error, checkedAt: new Date(nowMs).toISOString() });
   }

@@ -19,7 +19,7 @@ const texts: Readonly<Record<string, readonly [title: string, message: string]>>
   origin_timeout: ['Site too slow', 'The site did not answer in time. Please try again in a moment.'],
 };
 
-type Answer = { status: number; code: string; eventId: string | null; requestId: string; accept: string };
+type Answer = { status: number; code: string; eventId: string | null; /** Null: the page is the same for everybody. */ requestId: string | null; accept: string };
 
 /** An answer of ours: JSON for who asks for it, else a page (contract gateway.md §4.3, own answers). */
 export function ownAnswer({ status, code, eventId, requestId, accept }: Answer): Page {
@@ -32,14 +32,19 @@ export function ownAnswer({ status, code, eventId, requestId, accept }: Answer):
   const page = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem;color:#222}small{color:#777}</style></head>
-<body><h1>${title}</h1><p>${message}</p><p><small>${String(status)} · ${reference}</small></p></body></html>
+<body><h1>${title}</h1><p>${message}</p><p><small>${reference === null ? String(status) : `${status} · ${reference}`}</small></p></body></html>
 `;
   return { status, headers: [['Content-Type', 'text/html; charset=utf-8'], ['Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'"], ...headers], body: page.text };
 }
 
-/** JSON when it is named and HTML is not named before it. */
+/** JSON when it is named and HTML is not preferred to it (RFC 9110 §12.5.1): of equals the first. */
 function wantsJson(accept: string): boolean {
-  const json = accept.search(/application\/(?:[a-z.-]+\+)?json/i);
-  const html = accept.search(/text\/html/i);
-  return json >= 0 && (html < 0 || json < html);
+  let [json, html] = [0, 0];
+  for (const part of accept.toLowerCase().split(',')) {
+    const [type = '', ...parameters] = part.split(';').map((text) => text.trim());
+    const weight = Number(parameters.find((text) => text.startsWith('q='))?.slice(2) ?? 1);
+    if (/^application\/(?:[a-z0-9.-]+\+)?json$/.test(type) && weight > html) json = Math.max(json, weight);
+    else if (type === 'text/html' && weight > json) html = Math.max(html, weight);
+  }
+  return json > html;
 }

@@ -30,14 +30,15 @@ const drainMs = 28_000;
 /** The security gateway of this installation: one process or GATEWAY_WORKERS of them, and its admin address. Errors: an address is taken. */
 export async function startGatewayRole(core: Core, open: OpenParts): Promise<{ addresses: Gateway['addresses'] & { admin: string }; ready: () => Readiness; stop: () => Promise<void> }> {
   const workers = core.config.GATEWAY_WORKERS || availableParallelism();
-  let ready: () => Readiness = () => ({ ok: false });
+  let ready: () => Readiness = () => ({ ok: false, state: 'starting' });
   const pool = workers > 1 ? new WorkerPool(core.registry, core.log, (instanceId) => removeInstance(core.db.prisma, instanceId)) : null;
   const admin = await serveMetrics(core.config.GATEWAY_ADMIN_ADDR, pool?.registry ?? core.registry, () => ready());
   const running = pool ? await pool.start(workers) : await startProcess(core, open, { index: 0, workers: 1, send: null });
-  ready = () => ({ ok: true, zones: running.zones(), workers: pool?.size ?? 1 });
+  ready = () => ({ ok: true, state: 'ready', zones: running.zones(), workers: pool?.size ?? 1 });
   return {
-    addresses: { ...running.addresses, admin: admin.address }, ready,
+    addresses: { ...running.addresses, admin: admin.address }, ready: () => ready(),
     stop: async () => {
+      ready = () => ({ ok: false, state: 'draining' });
       await running.stop(drainMs);
       await admin.close();
     },

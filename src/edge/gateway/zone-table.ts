@@ -21,8 +21,8 @@ export class ServedZone {
   private made: Judge | null = null;
 
   constructor(readonly facts: ZoneFacts, private readonly fallback: Policy, private readonly makeJudge: MakeJudge, before: ServedZone | undefined) {
-    const known = before && before.facts.dnsVersion === facts.dnsVersion ? before.hosts : [];
-    this.hosts = facts.routes.map((route) => ({ zone: this, route, pool: known.find((host) => host.route.hostname === route.hostname)?.pool ?? new OriginPool(facts.zoneId, route.origins) }));
+    const known = new Map(before?.facts.dnsVersion === facts.dnsVersion ? before.hosts.map(({ route, pool }) => [route.hostname, pool]) : []);
+    this.hosts = facts.routes.map((route) => ({ zone: this, route, pool: known.get(route.hostname) ?? new OriginPool(facts.zoneId, route.origins) }));
     if (before?.made && before.facts.policyVersion === facts.policyVersion) this.made = before.made;
   }
 

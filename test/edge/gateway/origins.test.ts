@@ -77,7 +77,7 @@ test('an address that refuses rests, and a request that changes nothing is sent 
 test('rests are 10 s, then double to 60 s, and end with a success', () => {
   let now = 0;
   const resting = new RestingAddresses(() => now);
-  const target = { address: '192.0.2.1', port: 80 };
+  const target = { poolKey: 'zone_1 rec_1 192.0.2.1 80' };
   const lasted: number[] = [];
   for (let i = 0; i < 5; i++) {
     resting.failed(target);
