@@ -27,9 +27,8 @@ export function dueRecipients(tx: Tx, messageIds: readonly string[], limit: numb
     order by r.position, r.message_id limit $2::int`, messageIds, limit);
 }
 
-const names = Object.keys(columnOf).map((name) => `"${name}"`);
 const writeStatement = `
-  update mail_recipient r set (${Object.values(columnOf).join(', ')}, updated_at) = (select ${names.map((name) => `v.${name}`).join(', ')}, now())
+  update mail_recipient r set ${Object.entries(columnOf).map(([name, column]) => `${column} = v."${name}"`).join(', ')}, updated_at = now()
   from json_to_recordset($1::json) as v (id text, status text, "statusReason" text, "retryOwner" text, "attemptNo" int, fence int, "leaseUntil" timestamptz,
     "nextAttemptAt" timestamptz, "lastAttemptAt" timestamptz, "factAt" timestamptz, "factEventId" text, "mxHost" text, tls text, "smtpCode" int, "enhancedCode" text,
     diagnostic text, "deliveredAt" timestamptz, "bounceClass" text, "bounceSubType" text, "complainedAt" timestamptz, "feedbackType" text, provider text, "providerMessageId" text)
