@@ -17,7 +17,7 @@ export async function enforceMode(instance: Instance, mode: AccessMode): Promise
 export async function settleMode(instance: Instance): Promise<void> {
   const { settled, mode } = instance.record;
   const names = namesOfInstance(instance);
-  if (settled || !names || instance.pid === null) return;
+  if (settled || !names || instance.pid === null || (mode === 'restricted' && performance.now() < instance.closedUntil)) return;
   const limits = limitsOf(instance);
   if (mode === 'blocked') return close(instance, names);
   await open(instance, names, mode, limits);

@@ -1,6 +1,7 @@
 import type { Log } from '../../../core/log';
 import { planLimits } from '../../../postgres/rules';
 import { enforceMode, modeByStorage, settleMode } from './access-mode';
+import type { Growth } from './growth';
 import type { Instance } from './instance';
 import type { InstanceSet } from './instance-set';
 import type { Leases } from './leases';
@@ -21,7 +22,7 @@ type Parts = { set: InstanceSet; calls: Pick<ServiceCalls, 'inTurnOf'>; leases: 
 export class Guard {
   private warnedAt = -Infinity;
 
-  constructor(private readonly parts: Parts) {}
+  constructor(private readonly parts: Parts, private readonly growth: Growth) {}
 
   async sweep(): Promise<void> {
     await this.watchReserve();
@@ -37,11 +38,19 @@ export class Guard {
     if (!await this.isDue(instance, serviceId)) return;
     const former = instance.record.mode;
     const mode = await modeByStorage(instance);
-    if (mode === former) return;
+    if (mode === former) return former === 'restricted' ? this.hold(instance, serviceId) : undefined;
     await this.parts.calls.inTurnOf(serviceId, instance, async () => {
       if (instance.record.mode !== former) return;
+      this.growth.forget(instance);
       this.parts.log.warn({ serviceId, from: former, to: mode, usedBytes: instance.measured?.bytes }, 'storage changes what a Postgres service may do');
       await enforceMode(instance, mode);
+    });
+  }
+
+  private async hold(instance: Instance, serviceId: string): Promise<void> {
+    if (!await this.growth.isFound(instance)) return;
+    await this.parts.calls.inTurnOf(serviceId, instance, async () => {
+      if (instance.record.mode === 'restricted') await this.growth.close(instance);
     });
   }
 

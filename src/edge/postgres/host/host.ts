@@ -9,6 +9,7 @@ import { planLimits, plans, type Plan } from '../../../postgres/rules';
 import { Semaphore } from '../../../core/keyed-queue';
 import { Copies } from './copies';
 import { Fences } from './fences';
+import { Growth } from './growth';
 import { Guard } from './guard';
 import type { Instance } from './instance';
 import { InstanceSet } from './instance-set';
@@ -28,8 +29,8 @@ export type PostgresHost = {
   stop(): Promise<void>;
 };
 
-/** For tests: how long a service may rest before its server is stopped, and how often that is looked at. */
-export type HostTimes = { idleMs?: (instance: Instance) => number | null; sweepMs?: number; guardMs?: number };
+/** For tests: how long a service may rest before its server is stopped, how often that and storage are looked at, and for how long one that grows is closed. */
+export type HostTimes = { idleMs?: (instance: Instance) => number | null; sweepMs?: number; guardMs?: number; closedMs?: number };
 
 /**
  * The instance host: the only owner of directories and processes of customers' PostgreSQL on this machine (contract
@@ -48,7 +49,7 @@ export async function startPostgresHost(config: HostConfig, log: Log, times: Hos
   const calls: ServiceCalls = new ServiceCalls(site, set, { fences, leases, capacity }, pool);
   const copies = new Copies({ site, set, leases, fences, calls });
   const rest = new Rest({ set, calls, leases, log }, times.idleMs);
-  const guard = new Guard({ set, calls, leases, capacity, dataDir: site.directories.data, log });
+  const guard = new Guard({ set, calls, leases, capacity, dataDir: site.directories.data, log }, new Growth(log, times.closedMs));
   const servers = await Promise.all([
     serveJsonLines(socket, 0o600, hostMethods(calls, copies), log),
     serveJsonLines(join(site.directories.run, 'gateway.sock'), 0o660, gatewayMethods(calls, leases), log),

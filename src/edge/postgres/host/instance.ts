@@ -33,6 +33,8 @@ export class Instance {
   measured: { bytes: number; at: number } | null = null;
   /** A session as superuser that waits for its one use. */
   private open: pg.Client | null = null;
+  /** A restricted server that grew lets nobody in before this `performance.now()`. */
+  closedUntil = 0;
 
   constructor(readonly id: string, private readonly site: Site, private readonly slots: Slots, private current: InstanceRecord) {}
 

@@ -53,6 +53,13 @@ export async function closeAccess(client: pg.Client, names: Names): Promise<void
   await endCustomerSessions(client);
 }
 
+/** No customer's database takes connections, whoever asks, and who was connected no longer is. */
+export async function closeDatabases(client: pg.Client): Promise<void> {
+  const databases = await customerDatabaseNames(client, 'datallowconn');
+  await client.query([...databases.map((database) => `alter database ${name(database)} allow_connections false`), 'select 1'].join(';\n'));
+  await endCustomerSessions(client);
+}
+
 /** Logins that have a password may connect again. */
 export async function openAccess(client: pg.Client, names: Names): Promise<void> {
   const { rows } = await client.query<{ rolname: string }>(
