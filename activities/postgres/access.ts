@@ -71,7 +71,9 @@ export async function ensureSecret(deps: PostgresActivityDeps, run: Run): Promis
   const password = newPassword();
   const secretSealed = deps.secrets.seal(password, secretAad({ serviceId: run.serviceId, login, version }));
   const verifierSealed = deps.secrets.seal(scramVerifier(password), verifierAad(run.serviceId, login));
-  if (!await storeSecret(deps.db.prisma, run, { version, secretSealed, verifierSealed })) await requireRun(deps, run, ['provisioning', 'updating']);
+  const stored = await storeSecret(deps.db.prisma, run, { version, secretSealed, verifierSealed });
+  if (stored) return stored.state === 'pending' ? { ...found, pending: stored } : { ...found, shown: stored, pending: null };
+  await requireRun(deps, run, ['provisioning', 'updating']);
   return requireCredentials(deps, run);
 }
 

@@ -37,14 +37,15 @@ export async function insertPending(
 
 /**
  * Stores the secret of a credential that has none, while the run owns its service (the row is locked: a DELETE comes before
- * or after). A first password is in force at once, a rotated one with the mark of the rotation. Null when it lost: the service
- * has a newer intent, or of two at once the other was first.
+ * or after). A first password is in force at once, a rotated one with the mark of the rotation. It reaches the disk with that mark at the latest: one that a
+ * crash of the database takes back was shown to nobody, and the step makes another. Null when it lost: the service has a newer intent, or of two at once the other was first.
  */
 export async function storeSecret(
   db: Db, run: Run, credential: { version: number; secretSealed: string; verifierSealed: string },
 ): Promise<CredentialRow | null> {
   const [row] = await rows<CredentialRow>(db, `
-    with run as (select id, status from postgres_service where id = $1 and generation = $2::int and status in ('provisioning', 'updating') for update)
+    with lax as materialized (select set_config('synchronous_commit', 'off', true)),
+    run as (select id, status from postgres_service, lax where id = $1 and generation = $2::int and status in ('provisioning', 'updating') for update of postgres_service)
     update postgres_credential c set state = case run.status when 'provisioning' then 'current' else c.state end, secret_sealed = $4, verifier_sealed = $5,
       overlap_until = now() + c.overlap_seconds * interval '1 second', updated_at = now()
     from run where c.service_id = run.id and c.version = $3::int and c.state = 'pending' and c.secret_sealed is null returning ${columns}`,
