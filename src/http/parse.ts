@@ -69,6 +69,7 @@ function check(schema: z.ZodType, value: unknown, issues: Issue[], where: 'query
 function messageOf(issue: z.core.$ZodIssue, given: unknown, where: 'query' | 'body'): string {
   const atRoot = issue.path.length === 0 && where === 'body';
   if ((issue.code === 'invalid_type' || issue.code === 'invalid_value') && given === undefined && !atRoot) return 'is required';
+  if (issue.code === 'invalid_type' && issue.expected === 'never') return issue.message;
   if (issue.code === 'invalid_type') return atRoot ? 'the body must be a JSON object' : `must be ${article(issue.expected)}`;
   if (issue.code === 'invalid_value') return `must be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map(String).join(', ')}`;
   return issue.message;

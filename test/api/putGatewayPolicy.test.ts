@@ -142,6 +142,11 @@ test.each(faults)('%s is refused, and the place is named', async (_, policy, pat
   expect({ status, code: body.code, paths: body.issues?.map((issue: { path: string }) => issue.path) }).toEqual({ status: 400, code: 'validation_error', paths: [path] });
 });
 
+test('a condition that is too deep is told so', async () => {
+  const { body } = await world.put(await world.zone({ proxied: false }), { mode: 'block', customRules: [{ match: { not: { not: { not: { not: { not: leaf('/') } } } } } }] });
+  expect(body.issues).toEqual([{ path: 'customRules.0.match.not.not.not.not.not', message: 'conditions are nested at most 5 deep' }]);
+});
+
 test('patterns that could hold the gateway are refused, whatever hides them', async () => {
   const zone = await world.zone();
   for (const pattern of ['(a+)+\\1', '(?=a+)b', '(?<!a)b']) {

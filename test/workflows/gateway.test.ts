@@ -59,6 +59,16 @@ test('ensureCertificate: whatever happens at any step, it serves or says why not
   expect(called).toEqual(['loadCertificateOrder', 'markIssuing', 'checkCaa', 'obtainCertificate', 'markValid', 'removeChallenge']);
 }, 300_000);
 
+test('a run leaves neither key nor proof nor name in its history', async () => {
+  const run = await ordered();
+  const { workflowId, end } = await lab.run({ workflow: 'ensureCertificate', input: run, activities: activities() });
+  expect(end).toBe('completed');
+  const history = Buffer.from(await lab.history(workflowId)).toString('latin1');
+  const [row] = await world.sql('select primary_hostname as name, serial_number as serial from gateway_certificate where id = $1', run.certificateId);
+  expect(history).toContain(run.certificateId);
+  for (const secret of ['PRIVATE KEY', 'CERTIFICATE', 'token-of', 'acme.test', String(row?.['name']), String(row?.['serial'])]) expect(history).not.toContain(secret);
+});
+
 test('ensureCertificate retires a certificate whose name is no longer served', async () => {
   const run = await ordered();
   await world.sql(`update dns_zone set deleted_at = now(), purge_at = now() + interval '1 day', served = false where id = (select zone_id from gateway_certificate where id = $1)`, run.certificateId);

@@ -47,9 +47,9 @@ export async function acknowledgePolicies(database: Database, instanceId: string
   [instanceId, acks.map(({ zoneId }) => zoneId), acks.map(({ version }) => version)]);
 }
 
-/** What an ACME token that was placed within the hour is answered with; null: not one of ours. */
+/** What an http-01 token that was placed within the hour is answered with; null: not one of ours. */
 export async function findAcmeToken(database: Database, token: string): Promise<string | null> {
-  const [row] = await prepared<{ answer: string }>(database, `select key_authorization as answer from gateway_acme_token where token = $1 and created_at > now() - interval '1 hour'`, [token]);
+  const [row] = await prepared<{ answer: string }>(database, `select key_authorization as answer from gateway_acme_token where token = $1 and method = 'http01' and created_at > now() - interval '1 hour'`, [token]);
   return row?.answer ?? null;
 }
 
