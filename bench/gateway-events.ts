@@ -18,7 +18,7 @@ const giveUpMs = 30_000;
 async function main(): Promise<void> {
   const origin = createServer((_, response) => response.end('origin')).listen(0, '127.0.0.1');
   await new Promise((listening) => origin.once('listening', listening));
-  const product = await Product.start({ RATE_MANAGEMENT_PER_5_MINUTES: '10000000', LOG_LEVEL: 'warn' });
+  const product = await Product.start({ RATE_MANAGEMENT_PER_5_MINUTES: '1000000', LOG_LEVEL: 'warn' });
   const agent = new Agent({ keepAlive: true, maxSockets: clients });
   try {
     const { port } = origin.address() as AddressInfo;

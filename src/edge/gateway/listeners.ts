@@ -1,5 +1,5 @@
 import { createServer as createHttp1, ServerResponse, STATUS_CODES, type IncomingMessage, type Server as Http1Server } from 'node:http';
-import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from 'node:http2';
+import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse, type Http2Session, type ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { SecureContext, TLSSocket } from 'node:tls';
 import { listen } from '../../core/listen';
@@ -137,8 +137,10 @@ export class Listeners {
   private arrived(request: ClientRequest, response: ClientResponse, expects: boolean): void {
     const carrier = carrierOf(request);
     if (!carrier || this.ending.has(carrier)) return;
+    const connection = this.connectionOf(carrier, request);
+    if (connection.peer === '') return void carrier.destroy(); // reset meanwhile: without an address nobody is judged
     this.begin(carrier, response);
-    this.options.serve({ request, responder: responderOf(response, () => this.draining, () => this.ending.add(carrier)), connection: this.connectionOf(carrier, request), expects, upgrade: null });
+    this.options.serve({ request, responder: responderOf(response, () => this.draining, () => this.ending.add(carrier)), connection, expects, upgrade: null });
   }
 
   /**
@@ -227,7 +229,7 @@ function protocolOf(tls: { getProtocol: TLSSocket['getProtocol'] }): '1.2' | '1.
 }
 
 /** What requests of one connection have in common; null: it is gone. */
-function carrierOf(request: ClientRequest): object | null {
+function carrierOf(request: ClientRequest): Http2Session | Socket | null {
   return isHttp2(request) ? request.stream.session ?? null : request.socket;
 }
 

@@ -84,7 +84,7 @@ function textField({ field, key = '' }: MatchLeaf): (request: RequestView) => re
     case 'country': return ({ facts }) => present(facts.country);
     case 'tlsVersion': return ({ facts }) => present(facts.tlsVersion);
     case 'rawPath': return ({ facts }) => [unicode(facts.rawPath)];
-    case 'query': return ({ facts }) => [unicode(facts.rawQuery)];
+    case 'query': return ({ facts }) => present(facts.rawQuery === '' ? null : unicode(facts.rawQuery));
     case 'path': return ({ facts }) => [facts.path];
     case 'method': return ({ facts }) => [facts.method];
     case 'scheme': return ({ facts }) => [facts.scheme];

@@ -146,8 +146,8 @@ export class Spool {
   }
 
   private async remove(entry: Entry | undefined): Promise<void> {
-    this.entries = this.entries.filter((one) => one !== entry);
-    if (entry) await rm(entry.path, { force: true });
+    if (entry) await rm(entry.path, { force: true }).catch((error: unknown) => this.options.log.error({ err: error, path: entry.path }, 'a batch of the gateway that is stored cannot be removed'));
+    this.entries = this.entries.filter((one) => one !== entry); // afterwards: nothing waits only when nothing is left
   }
 
   private async read(entry: Entry): Promise<Content | null> {

@@ -63,7 +63,7 @@ async function addMinutes(tx: Tx, minutes: readonly MinuteCount[]): Promise<void
   if (minutes.length === 0) return;
   await execute(tx, `insert into gateway_minute (zone_id, minute, outcome, source, requests, bytes)
     select zone_id, minute, outcome, source, requests, bytes from json_to_recordset($1::json) as given (zone_id text, minute timestamptz, outcome text, source text, requests bigint, bytes bigint) order by 1, 2, 3, 4
-    on conflict (zone_id, minute, outcome, source) do update set requests = gateway_minute.requests + excluded.requests, bytes = gateway_minute.bytes + excluded.bytes`, JSON.stringify(minutes));
+    on conflict (zone_id, minute, outcome, source) do update set requests = gateway_minute.requests + excluded.requests, bytes = gateway_minute.bytes + excluded.bytes`, json(minutes));
 }
 
 /** Keys beyond the first 200 of a zone, hour and dimension are added up under ''. */
@@ -83,7 +83,7 @@ async function addTops(tx: Tx, tops: readonly TopCount[]): Promise<void> {
     select zone_id, hour, dimension, kept_key, max(name) filter (where kept_key <> ''), max(country) filter (where kept_key <> ''), max(asn) filter (where kept_key <> ''), sum(requests), max(last_seen_at)
     from kept group by 1, 2, 3, 4 order by 1, 2, 3, 4
     on conflict (zone_id, hour, dimension, key) do update set requests = gateway_top_hour.requests + excluded.requests, last_seen_at = greatest(gateway_top_hour.last_seen_at, excluded.last_seen_at),
-      name = coalesce(excluded.name, gateway_top_hour.name), country = coalesce(excluded.country, gateway_top_hour.country), asn = coalesce(excluded.asn, gateway_top_hour.asn)`, JSON.stringify(tops));
+      name = coalesce(excluded.name, gateway_top_hour.name), country = coalesce(excluded.country, gateway_top_hour.country), asn = coalesce(excluded.asn, gateway_top_hour.asn)`, json(tops));
 }
 
 /** A row that is there already was stored by an earlier request of the same row. */
@@ -93,12 +93,17 @@ async function insertEvents(tx: Tx, records: readonly (EventRecord & { retention
     select retention_days, ${eventColumns} from json_to_recordset($1::json) as given (retention_days smallint, created_at timestamptz, id text, zone_id text, updated_at timestamptz, count int, action text, would_have text,
       mode text, policy_version int, rule_set_version text, source text, rule_id text, rule_name text, rules json, anomaly_score int, threshold int, suggested_exclusion json, ip inet, country text, asn bigint,
       request_id text, method text, scheme text, host text, path text, query text, http_version text, tls_version text, user_agent text, referer text, status int, origin_status int, duration_ms double precision, bytes_in bigint)
-    on conflict (retention_days, created_at, id) do update set count = gateway_event.count + excluded.count, updated_at = greatest(gateway_event.updated_at, excluded.updated_at)`, JSON.stringify(records));
+    on conflict (retention_days, created_at, id) do update set count = gateway_event.count + excluded.count, updated_at = greatest(gateway_event.updated_at, excluded.updated_at)`, json(records));
 }
 
 async function raiseEvents(tx: Tx, raises: readonly EventRaise[]): Promise<void> {
   if (raises.length === 0) return;
   await execute(tx, `update gateway_event e set count = e.count + given.count, updated_at = greatest(e.updated_at, given.updated_at)
     from json_to_recordset($1::json) as given (id text, zone_id text, created_at timestamptz, updated_at timestamptz, count int)
-    where e.zone_id = given.zone_id and e.created_at = given.created_at and e.id = given.id`, JSON.stringify(raises));
+    where e.zone_id = given.zone_id and e.created_at = given.created_at and e.id = given.id`, json(raises));
+}
+
+/** As PostgreSQL reads it: U+0000 and half characters, which it refuses, become U+FFFD. One such text would cost the whole batch. */
+function json(records: readonly unknown[]): string {
+  return JSON.stringify(records).replace(/\\u(?:0000|d[89a-f][0-9a-f]{2})/g, '\\ufffd');
 }

@@ -172,6 +172,17 @@ describe('rows', () => {
   });
 });
 
+test('whatever bytes a request has, its event is stored, and its suggestion fits a policy', async () => {
+  const events = await openEvents();
+  const odd = '/a\0\ud800';
+  const managed = { ...nothingFound, score: 5, threshold: 5, blocked: true, deciding: ruleMatch(), matches: [ruleMatch({ id: odd, message: odd, severity: odd, variable: `ARGS:${odd}`, matched: odd, tags: [odd] })], suggestion: { ruleId: '942100', target: `ARGS:${odd}`, pathPrefix: odd } };
+  const id = serve(events, decisionOf('block', { source: 'managed', ruleId: '942100', ruleName: odd, managed }), { zoneId: 'zone_odd', path: odd, rawQuery: odd, host: odd, method: odd, requestId: odd, country: odd, headers: [['user-agent', odd], ['referer', odd]] });
+  await events.close();
+  const { rows } = await test_.database.pool.query(`select id, suggested_exclusion as suggested from gateway_event where zone_id = 'zone_odd'`);
+  expect(rows).toEqual([{ id, suggested: { ruleId: '942100', target: '*', pathPrefix: null } }]);
+  expect(await minutesOf('zone_odd')).toEqual({ 'block managed': 1 });
+});
+
 describe('counts', () => {
   const traffic = fc.array(fc.record({
     outcome: fc.constantFrom('clean' as const, ...outcomes), source: fc.constantFrom(...sources), ruleId: fc.constantFrom('a', 'b'), ip: fc.nat(3), minute: fc.nat(3), waits: fc.boolean(), flush: fc.nat(9),

@@ -60,6 +60,7 @@ describe('a condition', () => {
   test('of a missing field holds for ne and not_in alone', () => {
     const ops = [['eq', 'x'], ['in', ['x']], ['contains', 'x'], ['starts_with', 'x'], ['ends_with', 'x'], ['matches', '.*'], ['wildcard', '*'], ['exists', true], ['ne', 'x'], ['not_in', ['x']]] as const;
     expect(ops.filter(([op, value]) => matches({ field: 'header', key: 'x-none', op, value }, {})).map(([op]) => op)).toEqual(['ne', 'not_in']);
+    expect([matches({ field: 'query', op: 'exists' }, {}), matches({ field: 'query', op: 'ne', value: 'a' }, {}), matches({ field: 'query', op: 'exists' }, { rawQuery: 'a' })]).toEqual([false, true, true]);
     for (const op of ['eq', 'gt', 'lt']) expect(matches({ field: 'asn', op, value: 1 }, {})).toBe(false);
     expect(matches({ field: 'asn', op: 'ne', value: 1 }, {})).toBe(true);
   });
