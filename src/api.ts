@@ -6,6 +6,7 @@ import { announceReady, onShutdown, runProcess } from './core/process';
 import { listen } from './core/listen';
 import { migrate, missingMigrations } from './db/migrate';
 import { openApi, openCore, type AppDeps } from './deps';
+import { loadRuleFacts } from './gateway/service';
 import { capturedMail } from './http/captured';
 import { documentation } from './http/docs';
 import { health, ProbeFailure, type HealthDeps } from './http/health';
@@ -41,6 +42,8 @@ async function main(config: Config): Promise<void> {
   });
   core.log.info({ address, metrics: metrics.address }, 'the API answers');
   announceReady({ address, metrics: metrics.address });
+  // Whoever asks first would otherwise wait until the gateway's rules are read.
+  loadRuleFacts(deps.policyEvaluator).catch((error: unknown) => core.log.error({ err: error }, 'the rules of the security gateway cannot be read'));
 }
 
 /** Development: the demo organisation. Elsewhere a token for whoever sets the installation up, printed until that is done. */

@@ -4,3 +4,4 @@ export { adopt, beginOrder, checkCaa, failOrder, loadOrder, obtain, removeProofs
 export { watchCertificates } from './certificate-watch';
 export { maintain, reportUsage } from './maintenance';
 export type { GatewayDeps } from './deps';
+export { loadRuleFacts } from './rule-catalogue';
