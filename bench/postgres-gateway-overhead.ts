@@ -1,80 +1,25 @@
 /**
- * pgbench (Debian's postgresql-contrib) against one and the same instance: reached directly without TLS, directly with TLS (which the bench turns on in it),
- * over the gateway with TLS, and over PgBouncer in session mode with TLS, in turns (contract postgres.md §9, gateway-overhead and gateway-throughput).
- * SECONDS=<n> per run, ROUNDS=<n> of all ways.
+ * pgbench -S with prepared statements and one client, over the gateway with TLS beside a direct connection with TLS, in turns (contract postgres.md §9,
+ * gateway-overhead). SECONDS=<n> per run, ROUNDS=<n> of all ways.
  */
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { chmod, chown, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { issueLeaf } from '../src/core/certificates';
-import { serverUser } from '../src/dev/embedded-postgres';
-import { anyFreePort } from '../src/dev/ports';
-import { authority, makeService, startGateway, TestRoutes } from '../test/support/postgres-gateway';
-import { HostSite, type TestService } from '../test/support/postgres-host';
 import { percentile, print } from './statistics';
+import { alongEveryWay, type Bench, type Way } from './support/pgbench';
 
 const seconds = Number(process.env['SECONDS'] ?? 10);
 const rounds = Number(process.env['ROUNDS'] ?? 3);
-const pgbench = process.env['PGBENCH'] ?? '/usr/lib/postgresql/15/bin/pgbench';
-const pgbouncer = process.env['PGBOUNCER'] ?? '/usr/sbin/pgbouncer';
-const targets = { overheadMs: 0.5, ofDirect: 0.8, gateOfDirect: 0.6, gateOfPgbouncer: 0.75 };
+const targetMs = 0.5;
 
-type Way = { name: string; host: string; port: number; sslmode: string };
-type Bench = (way: Way, args: string[]) => Promise<{ stdout: string }>;
-
-async function main(): Promise<void> {
-  const site = await HostSite.make();
-  const host = await site.start();
-  const backend = site.backend();
-  const routes = new TestRoutes();
-  const gateway = await startGateway({ site, routes });
-  const service = await makeService(backend, routes, 'launch');
-  const port = await speakTls(site, (await backend.inventory())[0]?.instanceRef ?? '');
-  const bouncer = await startPgbouncer(service, port);
-  const [plain, direct, ours] = [
-    { name: 'direct, no TLS', host: '127.0.0.1', port, sslmode: 'disable' }, { name: 'direct, TLS', host: 'localhost', port, sslmode: 'verify-full' },
-    { name: 'gateway, TLS', host: 'localhost', port: gateway.port, sslmode: 'verify-full' },
-  ];
-  const ways = [plain, direct, ours, ...bouncer.way ? [bouncer.way] : []];
-  const run: Bench = (way, args) => promisify(execFile)(pgbench, [...args, 'app'], { env: environment(site, service, way), maxBuffer: 2 ** 24 });
-  try {
-    await run(plain, ['-i', '-q', '-s', '10']);
-    await overhead(run, ways, direct, ours);
-    await throughput(run, ways, { direct, ours, bouncer: bouncer.way });
-  } finally {
-    await bouncer.stop();
-    await gateway.drain(0);
-    backend.close();
-    await host.stop();
-    await site.remove();
-  }
-}
-
-async function overhead(run: Bench, ways: readonly Way[], direct: Way, ours: Way): Promise<void> {
-  const times = new Map<Way, number[]>(ways.map((way) => [way, []]));
-  for (let round = 0; round < rounds; round++) for (const way of ways) times.get(way)?.push(...await selectLatencies(run, way));
-  const p50 = (way: Way) => percentile(times.get(way) ?? [], 0.5);
-  for (const way of ways) print(`one-row SELECT, prepared, 1 client   ${way.name.padEnd(26)} p50 ${p50(way).toFixed(3)}  p99 ${percentile(times.get(way) ?? [], 0.99).toFixed(3)} ms`);
-  print(`gateway-overhead: + ${(p50(ours) - p50(direct)).toFixed(3)} ms over direct with TLS (target + ${targets.overheadMs})`);
-}
-
-async function throughput(run: Bench, ways: readonly Way[], { direct, ours, bouncer }: { direct: Way; ours: Way; bouncer: Way | null }): Promise<void> {
-  const rates = new Map<Way, number[]>(ways.map((way) => [way, []]));
-  for (let round = 0; round < rounds; round++) {
-    for (const way of ways) {
-      const { stdout } = await run(way, ['-n', '-M', 'prepared', '-c', '4', '-j', '2', '-T', String(seconds)]);
-      rates.get(way)?.push(Number(/tps = ([\d.]+)/.exec(stdout)?.[1]));
-    }
-  }
-  const median = (way: Way) => percentile(rates.get(way) ?? [], 0.5);
-  for (const way of ways) print(`TPC-B scale 10, prepared, 4 clients  ${way.name.padEnd(26)} median ${median(way).toFixed(0)} /s  (${(rates.get(way) ?? []).map((rate) => rate.toFixed(0)).join(', ')})`);
-  print(`gateway-throughput: ${(median(ours) / median(direct)).toFixed(2)} of direct with TLS (target ${targets.ofDirect}, gate ${targets.gateOfDirect})`);
-  if (bouncer) print(`gateway-throughput: ${(median(ours) / median(bouncer)).toFixed(2)} of PgBouncer (gate ${targets.gateOfPgbouncer}); PgBouncer is ${(median(bouncer) / median(direct)).toFixed(2)} of direct`);
-  else print('PgBouncer: not measured, it is not installed');
+function main(): Promise<void> {
+  return alongEveryWay(async ({ run, all, direct, ours, bouncer }) => {
+    const times = new Map<Way, number[]>(all.map((way) => [way, []]));
+    for (let round = 0; round < rounds; round++) for (const way of all) times.get(way)?.push(...await selectLatencies(run, way));
+    const p50 = (way: Way) => percentile(times.get(way) ?? [], 0.5);
+    for (const way of all) print(`one-row SELECT, prepared, 1 client   ${way.name.padEnd(26)} p50 ${p50(way).toFixed(3)}  p99 ${percentile(times.get(way) ?? [], 0.99).toFixed(3)} ms`);
+    print(`gateway-overhead: + ${(p50(ours) - p50(direct)).toFixed(3)} ms over direct with TLS (target + ${targetMs})`);
+    print(bouncer ? `PgBouncer: + ${(p50(bouncer) - p50(direct)).toFixed(3)} ms` : 'PgBouncer: not measured, it is not installed');
+  });
 }
 
 /** Milliseconds of every single-row SELECT of one client. */
@@ -85,70 +30,6 @@ async function selectLatencies(run: Bench, way: Way): Promise<number[]> {
   const lines = (await readFile(join(directory, file), 'utf8')).trimEnd().split('\n');
   await rm(directory, { recursive: true });
   return lines.slice(100).map((line) => Number(line.split(' ')[2]) / 1000);
-}
-
-/** The instance also takes TLS on its own port, as no instance of a customer does; answers the port. */
-async function speakTls(site: HostSite, instanceRef: string): Promise<number> {
-  const directory = join(site.dataDir, 'instances', instanceRef);
-  const data = join(directory, 'data');
-  const { slot } = JSON.parse(await readFile(join(directory, 'instance.json'), 'utf8'));
-  const leaf = issueLeaf(authority, { dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] });
-  const files: [string, string][] = [
-    ['bench.pem', leaf.certificate], ['bench.key', leaf.key], ['postgresql.auto.conf', `ssl = on\nssl_cert_file = 'bench.pem'\nssl_key_file = 'bench.key'\n`],
-  ];
-  for (const [name, text] of files) {
-    await writeFile(join(data, name), text, { mode: 0o600 });
-    if (process.getuid?.() === 0) await chown(join(data, name), site.config.PG_UID_BASE + Number(slot), site.config.PG_UID_BASE + Number(slot));
-  }
-  process.kill(Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0]), 'SIGHUP');
-  return site.config.PG_PORT_BASE + Number(slot);
-}
-
-/** PgBouncer in front of the same port, as it would stand there instead of the gateway; `way` null: it is not installed. */
-async function startPgbouncer({ login, password }: TestService, port: number): Promise<{ way: Way | null; stop(): Promise<void> }> {
-  const home = await mkdtemp('/tmp/hf-bouncer-');
-  const listen = await anyFreePort();
-  const leaf = issueLeaf(authority, { dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] });
-  const configuration = [
-    '[databases]', `app = host=127.0.0.1 port=${port} dbname=app`, '[pgbouncer]', 'listen_addr = 127.0.0.1', `listen_port = ${listen}`, 'unix_socket_dir =', 'pool_mode = session',
-    'default_pool_size = 50', 'auth_type = scram-sha-256', `auth_file = ${home}/users`, 'client_tls_sslmode = require', `client_tls_cert_file = ${home}/leaf.pem`, `client_tls_key_file = ${home}/leaf.key`,
-    'server_tls_sslmode = disable', 'server_reset_query = DISCARD ALL', `logfile = ${home}/log`, 'ignore_startup_parameters = extra_float_digits', '',
-  ].join('\n');
-  const files = { 'bouncer.ini': configuration, users: `"${login.name}" "${password}"\n`, 'leaf.pem': leaf.certificate, 'leaf.key': leaf.key };
-  const user = await serverUser();
-  await chmod(home, 0o700);
-  for (const [name, text] of Object.entries(files)) await writeFile(join(home, name), text, { mode: 0o600 });
-  if (user) for (const path of [home, ...Object.keys(files).map((name) => join(home, name))]) await chown(path, user.uid, user.gid);
-  const child = spawn(pgbouncer, ['-q', join(home, 'bouncer.ini')], { ...user, stdio: 'ignore' });
-  const started = await Promise.race([once(child, 'spawn').then(() => true), once(child, 'error').then(() => false)]);
-  if (started) await listening(child, listen);
-  return {
-    way: started ? { name: 'PgBouncer session, TLS', host: 'localhost', port: listen, sslmode: 'verify-full' } : null,
-    stop: async () => {
-      const ended = started ? once(child, 'exit') : null;
-      child.kill('SIGINT');
-      await ended;
-      await rm(home, { recursive: true, force: true });
-    },
-  };
-}
-
-async function listening(child: ChildProcess, port: number): Promise<void> {
-  while (child.exitCode === null) {
-    const open = await new Promise<boolean>((resolve) => {
-      const probe = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false)).once('connect', () => probe.destroy());
-    });
-    if (open) return;
-    await pause(20);
-  }
-  throw new Error('PgBouncer did not start.');
-}
-
-function environment(site: HostSite, { login, password }: TestService, way: Way): NodeJS.ProcessEnv {
-  return {
-    PATH: process.env['PATH'], PGHOST: way.host, PGPORT: String(way.port), PGUSER: login.name, PGPASSWORD: password, PGSSLMODE: way.sslmode,
-    PGSSLROOTCERT: join(site.dataDir, 'tls/ca.pem'),
-  };
 }
 
 main().catch((error: unknown) => {

@@ -133,4 +133,7 @@ async function switched(site: HostSite, service: TestService): Promise<void> {
   await admin.end();
 }
 
-void main();
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exitCode = 1;
+});

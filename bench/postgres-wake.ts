@@ -6,7 +6,7 @@ import { line, print } from './statistics';
 // Connect → SELECT answered, with TLS through the gateway: an instance that was stopped for idleness beside one that runs;
 // and what creation costs the data plane: claim of a pool member → first row of the customer.
 const runs = Number(process.env['RUNS'] ?? 50);
-const warmUp = 10;
+const warmUp = Number(process.env['WARM_UP'] ?? 10);
 
 async function main(): Promise<void> {
   const site = await HostSite.make();
@@ -34,9 +34,9 @@ async function main(): Promise<void> {
     made = await makeService(backend, routes, 'trial');
     await firstAnswer(gateway.port, made, 'create table t (n int); insert into t values (1)');
   });
-  print(line('connect + SELECT, stopped instance', wake));
-  print(line('connect + SELECT, running instance', running));
-  print(line('the same, 100 at once on a stopped instance', hundred));
+  print(`${line('connect + SELECT, stopped instance', wake)}  target p50 50, p95 120`);
+  print(line('peer: connect + SELECT, running instance', running));
+  print(`${line('the same, 100 at once on a stopped instance', hundred)}  ${hundred.length} of 100 served (target: all)`);
   print(line('pool claim → first row', claim));
   await gateway.drain(0);
   backend.close();
@@ -62,4 +62,7 @@ async function firstAnswer(port: number, service: TestService, sql: string): Pro
   await client.end();
 }
 
-void main();
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exitCode = 1;
+});

@@ -60,7 +60,7 @@ export const debianPeer: Peer = {
   name: 'Debian pg_createcluster --start', warmUp: 1, runs: Math.min(10, Number(process.env['RUNS'] ?? 10)),
   open: async () => {
     const version = await run('ls', ['/usr/lib/postgresql']).then(({ stdout }) => stdout.trim().split('\n').at(-1) ?? '', () => '');
-    if (!version || process.getuid?.() !== 0) return { absent: 'pg_createcluster is not installed or this is not root' };
+    if (!version || process.getuid?.() !== 0) return { absent: version ? 'pg_createcluster needs root' : 'pg_createcluster is not installed' };
     return {
       createAndInsert: async (index) => {
         const name = `bench${process.pid}x${index}`;

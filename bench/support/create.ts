@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { connectWith, type Product } from '../../test/support/product';
+import { connectWith, Product } from '../../test/support/product';
 import type { Tenant } from '../../test/support/tenant';
-import { line, print } from '../statistics';
+import { createdbPeer, debianPeer, embeddedPeer, type Peer, type PeerSession } from '../peers/postgres';
+import { line, percentile, print } from '../statistics';
 
 /** Milliseconds since the first byte of the POST (contract postgres.md §9: T1, T2, T3 and what lies between). */
 export type Marks = { accepted: number; succeeded: number; revealed: number; connected: number; inserted: number };
@@ -54,4 +55,49 @@ export function report(how: string, marks: readonly Marks[]): void {
   } as const;
   print(`${how}:`);
   for (const key of ['accepted', 'succeeded', 'revealed', 'connected', 'inserted'] as const) print(line(`  ${names[key]}`, marks.map((mark) => mark[key])));
+}
+
+const poolMax = 8;
+
+/** Services made by as many customers at once, round after round, on an installation of their own whose pool is full before each round. */
+export async function createInRounds({ atOnce, warmUp, rounds }: { atOnce: number; warmUp: number; rounds: number }): Promise<Marks[]> {
+  const product = await Product.start({
+    PG_POOL_RUNNING: `starter:${poolMax}`, PG_POOL_PREPARED: '0', RATE_MANAGEMENT_PER_5_MINUTES: '1000000', RATE_REVEAL_PER_MINUTE: '10000',
+  });
+  const marks: Marks[] = [];
+  try {
+    for (let round = 0; round < warmUp + rounds; round++) {
+      await poolHolds(product, 'starter', poolMax);
+      const tenants = await Promise.all(Array.from({ length: atOnce }, () => product.newTenant()));
+      const made = await Promise.all(tenants.map((tenant) => createAndInsert(product, tenant)));
+      if (round >= warmUp) marks.push(...made.map(({ marks: taken }) => taken));
+      await Promise.all(made.map(({ serviceId }, index) => removed(product, serviceId, tenants[index] ?? product.tenant)));
+    }
+  } finally {
+    await product.stop();
+  }
+  return marks;
+}
+
+/** Every other way to the same first row, as many at once. */
+export async function comparePeers(atOnce: number, oursMs: number): Promise<void> {
+  for (const peer of [createdbPeer, embeddedPeer, debianPeer]) {
+    const session = await peer.open();
+    if ('absent' in session) print(`${peer.name}: not measured, ${session.absent}`);
+    else await samplesOf(peer, session, atOnce).then((samples) => print(`${line(`peer: ${peer.name}`, samples)}  ours/peer ${(oursMs / percentile(samples, 0.5)).toFixed(3)}`));
+  }
+}
+
+async function samplesOf({ warmUp, runs }: Peer, session: PeerSession, atOnce: number): Promise<number[]> {
+  const samples: number[] = [];
+  const warmUpRounds = Math.ceil(warmUp / atOnce);
+  try {
+    for (let round = 0; round < warmUpRounds + Math.ceil(runs / atOnce); round++) {
+      const taken = await Promise.all(Array.from({ length: atOnce }, (_, index) => session.createAndInsert(round * atOnce + index)));
+      if (round >= warmUpRounds) samples.push(...taken);
+    }
+  } finally {
+    await session.close();
+  }
+  return samples;
 }
