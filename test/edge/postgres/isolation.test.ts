@@ -78,7 +78,6 @@ test.each([
   ['reach another server by a subscription', `create subscription theirs connection 'host=127.0.0.1' publication p`, denied],
   ['force a checkpoint', 'checkpoint', denied],
   ['see who is allowed in', 'select * from pg_hba_file_rules', denied],
-  ['end the platform’s sessions', `select pg_terminate_backend(pid) from pg_stat_activity where usename = 'holdfast_admin'`, denied],
   ['reload the server', 'select pg_reload_conf()', denied],
   ['rotate its log', 'select pg_rotate_logfile()', denied],
   ['promote it', 'select pg_promote()', denied],
@@ -184,12 +183,25 @@ test.each([
   expect((await backend.inventory()).map(({ serviceId }) => serviceId)).not.toContain(service.ref.serviceId);
 });
 
-test('a database whose removal was cut short keeps neither a restriction nor a deletion from its end', async () => {
-  const { service, owner } = await planted('create database second');
+/** A session of the platform's, as the host has them. */
+async function platformAt(service: TestService): Promise<pg.Client> {
   const { instanceRef } = (await backend.inventory()).find(({ serviceId }) => serviceId === service.ref.serviceId) ?? { instanceRef: '' };
   const { slot } = JSON.parse(await readFile(join(site.dataDir, 'instances', instanceRef, 'instance.json'), 'utf8'));
   const admin = new pg.Client({ host: join(site.runDir, String(slot)), port: site.config.PG_PORT_BASE + slot, user: 'holdfast_admin', database: 'postgres' });
   await admin.connect();
+  return admin;
+}
+
+test('a customer cannot end the platform’s sessions', async () => {
+  const platform = await platformAt(intruder);
+  expect(await refusal(`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'holdfast_admin'`)).toBe(denied);
+  expect((await platform.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  await platform.end();
+});
+
+test('a database whose removal was cut short keeps neither a restriction nor a deletion from its end', async () => {
+  const { service, owner } = await planted('create database second');
+  const admin = await platformAt(service);
   await admin.query(`update pg_database set datconnlimit = -2 where datname = 'second'`);
   await admin.end();
   for (const mode of ['restricted', 'full', 'blocked'] as const) await backend.setAccessMode({ ...service.ref, mode, stop: false });
