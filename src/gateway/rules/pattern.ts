@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { RE2JS } from 're2js';
+import { costFault } from './pattern/cost';
 import { requiredLiterals } from './pattern/literals';
 import { parsePattern } from './pattern/parse';
 import { PatternError } from './pattern/tree';
@@ -42,12 +43,14 @@ const selfTestMaxMs = 100;
 
 /**
  * A pattern that cannot hold the event loop, whatever the value. Throws PatternError: not readable, too long, or a user's that V8's linear engine
- * cannot run (`unsafe_regex` in the API).
+ * cannot run, or not soon enough (`unsafe_regex` in the API).
  */
 export function compilePattern(source: string, options: PatternOptions): CompiledPattern {
   const user = options.source === 'user';
   if (user && source.length > userPatternMax) throw new PatternError(`it is longer than ${userPatternMax} characters`);
   const { tree, references, multiline } = parsePattern(source, { dialect: user ? 'user' : 'pcre', ignoreCase: options.ignoreCase ?? false });
+  const fault = user ? costFault(tree) : null;
+  if (fault !== null) throw new PatternError(fault);
   const captures = references || (options.captures ?? false);
   const literals = requiredLiterals(tree);
   const flags = multiline ? 'm' : '';
