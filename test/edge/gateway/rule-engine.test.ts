@@ -1,15 +1,16 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { ManagedVerdict, RequestFacts } from '../../../src/gateway/ports';
 import type { Policy } from '../../../src/gateway/schemas';
 import { startRuleEngine } from '../../../src/edge/gateway/rule-engine';
-import { createRuleEngine } from '../../../src/edge/gateway/seclang/engine';
+import { createRuleEngine, inspectWithin } from '../../../src/edge/gateway/seclang/engine';
 import { loadRuleSet, RuleSetRefused } from '../../../src/edge/gateway/seclang/rule-set';
 import { loadSets } from '../../../src/edge/gateway/seclang/sets';
 import { shortVerdict } from '../../../src/edge/gateway/seclang/verdict';
-import { factsOf } from '../../support/gateway-corpus';
+import { attacks, benign, factsOf } from '../../support/gateway-corpus';
 import { managedSettings } from '../../support/managed-settings';
 
 const rulesDir = resolve(__dirname, '../../../rules/base');
@@ -211,6 +212,52 @@ describe('limits', () => {
   test('time spent: what was found so far decides, else it is a fault', () => {
     const spent = (rules: string) => createRuleEngine({ sets: { base: setOf(rules) }, elsewhere: null, budgetMs: -1 }).inspectRequest(facts({}), managedSettings({ ruleSet: 'base' }), 0);
     expect(spent(`SecAction "id:1,phase:1,${hit}"`)).toMatchObject({ blocked: false, fault: 'budget' });
+  });
+  test('the time may end between any two rules, and within one that looks at long values', () => {
+    const clock = jest.spyOn(performance, 'now');
+    try {
+      let now = 0;
+      clock.mockImplementation(() => (now += 1));
+      const until = (ms: number, score: number, asked: Asked) => {
+        now = 0;
+        const first = `SecAction "id:1,phase:1,block,msg:'m',tag:'paranoia-level/1',setvar:'tx.anomaly_score_pl1=+${score}'"`;
+        const rest = Array.from({ length: 200 }, (_, at) => `SecRule ARGS "@rx [a-z]${at}$" "id:${at + 2},phase:2,t:none,${hit}"`).join('\n');
+        return inspectWithin({ base: setOf(`${first}\n${rest}`) }, { facts: facts(asked), response: null, settings: managedSettings({ ruleSet: 'base' }), now: 0 }, ms);
+      };
+      expect(until(3, 5, {})).toMatchObject({ blocked: true, fault: null, score: 5, deciding: { id: '1' } });
+      expect(until(3, 3, {})).toMatchObject({ blocked: false, fault: 'budget', score: 3 });
+      expect(until(6, 3, { target: `/?${Array.from({ length: 12 }, (_, at) => `a${at}=${'x'.repeat(600)}`).join('&')}` })).toMatchObject({ fault: 'budget' });
+      expect(now).toBeLessThan(12);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+  test('large bodies, and compressed ones of any size, are judged elsewhere', async () => {
+    const moved: number[] = [];
+    const split = createRuleEngine({ sets: { base }, elsewhere: async (inspected) => { moved.push(inspected.facts.body?.length ?? 0); return inspectWithin({ base }, inspected, 60_000); } });
+    const packed = gzipSync('a=<script>alert(1)</script>');
+    const compressed = { ...facts({ method: 'POST', headers: [['content-type', 'application/x-www-form-urlencoded'], ['content-encoding', 'gzip']] }), body: packed };
+    expect(await split.inspectRequest(compressed, managedSettings({ ruleSet: 'base' }), 0)).toMatchObject({ blocked: true });
+    await split.inspectRequest(facts({ method: 'POST', body: 'x'.repeat(16_385) }), managedSettings({ ruleSet: 'base' }), 0);
+    expect(moved.filter((length) => length === packed.length || length === 16_385)).toEqual([packed.length, 16_385]);
+  });
+  test('whatever comes is judged: mutated requests of both corpora', () => {
+    const samples = [...[...attacks().values()].flat(), ...benign()];
+    const bits = ['%00', '%', '%u', '\\', '..', '<', '>', "'", '"', '(', ')', '{', '}', '[', '--', '/*', '&#', '=', '&', ';', '$', '\`', '\r\n', '\0', '\xc0\xaf', '\xff', '--X\r\n', '%0a'];
+    const types = ['application/json', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=X', 'text/xml', 'text/plain', 'application/x-ndjson'];
+    const settings = managedSettings({ ruleSet: 'base', paranoiaLevel: 2, detectionParanoiaLevel: 2, inspectResponse: true });
+    const change = fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), bit: fc.constantFrom(...bits), times: fc.integer({ min: 1, max: 300 }) });
+    const judge = createRuleEngine({ sets: { base }, elsewhere: null, budgetMs: 60_000 });
+    fc.assert(fc.property(fc.constantFrom(...samples), fc.array(change, { maxLength: 4 }), fc.constantFrom(...types), fc.boolean(), (sample, changes, type, complete) => {
+      const mutated = (text: string) => changes.reduce((value, { at, bit, times }) => `${value.slice(0, at * value.length)}${bit.repeat(times)}${value.slice(at * value.length)}`, text);
+      const plain = factsOf(sample);
+      const body = Buffer.from(mutated(plain.body?.toString('latin1') ?? sample.name), 'latin1');
+      const request = { ...plain, rawQuery: mutated(plain.rawQuery), headers: [...plain.headers.filter(([name]) => name !== 'content-type'), ['content-type', type] as const], body, bodyComplete: complete };
+      for (const verdict of [judge.inspectRequest(request, settings, 0), judge.inspectResponse(request, { status: 200, headers: [], body }, settings, 0)]) {
+        if (verdict instanceof Promise) throw new Error('not synchronous');
+        expect({ fault: verdict.fault, nul: JSON.stringify(verdict).includes('\\u0000'), deciding: verdict.deciding !== null }).toEqual({ fault: null, nul: false, deciding: verdict.matches.length > 0 });
+      }
+    }), { numRuns: 120 });
   });
   test('a missing rule set is a fault', () => {
     expect(createRuleEngine({ sets: {}, elsewhere: null }).inspectRequest(facts({}), managedSettings({ ruleSet: 'base' }), 0)).toMatchObject({ fault: 'unavailable', blocked: false });

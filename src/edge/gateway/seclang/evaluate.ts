@@ -22,8 +22,8 @@ interface Values { readonly targets: readonly Target[]; readonly forms: (Forms |
 /** `candidates`: operators that may match one of the texts; null until asked. */
 interface Forms { readonly texts: readonly Text[]; candidates: Uint32Array | null }
 
-/** The clock is read after this many rules or values. */
-const checkEvery = 24;
+/** The clock is read after so much work: a rule is 1, a value looked at 1 for each 16 characters. So no two expressions that are slow on a long value run between two looks. */
+const checkEvery = 32;
 const nothing: readonly string[] = [];
 /** Of what a chain matched, these say less than what came before. */
 const derived = /^(?:TX$|MATCHED_)/;
@@ -38,6 +38,7 @@ export class Evaluation {
   private values: (Values | undefined)[] = [];
   private allowed: 'all' | 'request' | null = null;
   private worked = 0;
+  private over = false;
   private ruleScore = 0;
   private ruleTarget: Target | null = null;
   private ruleValue = '';
@@ -57,8 +58,8 @@ export class Evaluation {
     this.worked = checkEvery;
     for (let at = 0; at < phase.rules.length; at += 1) {
       this.worked += 1;
-      if (this.worked > checkEvery && this.isOver()) return false;
       const rule = phase.rules[at];
+      if (this.isOver()) return false;
       if (!rule || (rule.filtered && !this.mayMatch(rule)) || !this.top(rule)) continue;
       if (this.state.engineOff || this.denied || rule.disruptive.startsWith('allow')) {
         if (rule.disruptive === 'allow') this.allowed = 'all';
@@ -72,8 +73,11 @@ export class Evaluation {
   }
 
   private isOver(): boolean {
-    this.worked = 0;
-    return performance.now() > this.run.deadline;
+    if (this.worked > checkEvery) {
+      this.worked = 0;
+      this.over ||= performance.now() > this.run.deadline;
+    }
+    return this.over;
   }
 
   /** One rule with its chain; true when all of it matched. */
@@ -116,9 +120,8 @@ export class Evaluation {
     if (values.targets.length === 0) return false;
     if (rule.multiMatch) return this.multiMatch(rule, values.targets);
     const forms = this.formsOf(rule, values);
-    this.worked += forms.texts.length;
     let any = false;
-    for (let at = 0; at < forms.texts.length; at += 1) {
+    for (let at = 0; at < forms.texts.length && !this.isOver(); at += 1) {
       const [target, text] = [values.targets[at], forms.texts[at]];
       if (target && text && this.holds(rule, text) && this.accept(rule, target, text)) any = true;
     }
@@ -129,6 +132,7 @@ export class Evaluation {
   private multiMatch(rule: Rule, targets: readonly Target[]): boolean {
     let any = false;
     for (const target of targets) {
+      if (this.isOver()) return any;
       let { text } = target;
       if (this.holds(rule, text) && this.accept(rule, target, text)) any = true;
       for (const step of rule.chain.steps) {
@@ -164,6 +168,7 @@ export class Evaluation {
   }
 
   private holds(rule: Rule, text: Text): boolean {
+    this.worked += 1 + (text.value.length >> 4);
     if (!rule.dynamic) return this.run.operators.matches(rule.operator, text) !== rule.negated;
     return rule.dynamic(rule.argument(this.state)).test(text.value) !== rule.negated;
   }
