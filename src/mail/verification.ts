@@ -89,7 +89,7 @@ async function apply(tx: Tx, deps: VerificationDeps, domain: DomainRow, { check,
   const planned = delayMs === null ? null : new Date(now.getTime() + delayMs);
   const rises = change.status === 'verified' && domain.status !== 'verified';
   const written = await writeCheck(tx, domain, {
-    ...change, dmarcPolicy: check.dmarc.known ? check.dmarc.policy : domain.dmarcPolicy, nextCheckAt: asked && check.verdict !== 'ok' ? earlier(planned, domain.nextCheckAt) : planned,
+    ...change, dmarcPolicy: check.dmarc.known ? check.dmarc.policy : domain.dmarcPolicy, nextCheckAt: asked && check.verdict !== 'ok' ? earlier(planned, domain.nextCheckAt, now) : planned,
     verifiedAt: rises ? now : domain.verifiedAt, degradedAt: change.status === 'degraded' ? domain.degradedAt ?? now : null,
   }, now);
   if (!written) return;
@@ -98,9 +98,9 @@ async function apply(tx: Tx, deps: VerificationDeps, domain: DomainRow, { check,
   if (change.status !== domain.status) await follow(tx, domain, change.status, change.failureReason);
 }
 
-/** Somebody who asks again and again must not put off the check that counts. */
-function earlier(planned: Date | null, before: Date | null): Date | null {
-  return planned && before && before < planned ? before : planned;
+/** Somebody who asks again and again must not put off the check that counts; one that was due has been made by this. */
+function earlier(planned: Date | null, before: Date | null, now: Date): Date | null {
+  return planned && before && before > now && before < planned ? before : planned;
 }
 
 /** A key whose record has been seen signs; those that signed before leave the list in their time. */
