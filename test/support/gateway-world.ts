@@ -102,9 +102,10 @@ export function withGateway(change: Partial<GatewayDeps> = {}): GatewayWorld {
     get httpsPort() { return portOf(need(gateway).addresses.https); },
     async zone(domain, zoneRecords, { status = 'active', policy } = {}) {
       const zoneId = await writeZone(test, domain, zoneRecords, status);
-      if (policy) await world.writePolicy(zoneId, policy);
+      const version = policy ? await world.writePolicy(zoneId, policy) : 0;
       const [first] = zoneRecords;
       if (status === 'active' && first) await until(async () => (await world.raw(`GET /up HTTP/1.1\r\nHost: ${hostOf(first.name, domain)}\r\nConnection: close\r\n\r\n`)).status !== 404, `${domain} to be served`);
+      if (status === 'active' && policy) await until(async () => (await test.database.pool.query('select from gateway_ack where zone_id = $1 and policy_version >= $2', [zoneId, version])).rowCount !== 0, `the policy of ${domain} to be in force`);
       return zoneId;
     },
     async writePolicy(zoneId, policy) {
