@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { allowedContentTypes } from '../../src/edge/gateway/seclang/engine';
 
 export interface ModSecurityOptions {
   /** The Core Rule Set: a folder with `rules/*.conf`. */
@@ -74,6 +75,7 @@ SecDefaultAction "phase:2,log,auditlog,pass"
 SecRule REQUEST_HEADERS:Content-Type "^(?:application(?:/soap\\+|/)|text/)xml" "id:200000,phase:1,t:none,t:lowercase,pass,nolog,ctl:requestBodyProcessor=XML"
 SecRule REQUEST_HEADERS:Content-Type "^application/json" "id:200001,phase:1,t:none,t:lowercase,pass,nolog,ctl:requestBodyProcessor=JSON"
 SecAction "id:900990,phase:1,nolog,pass,t:none,setvar:tx.crs_setup_version=400"
+SecAction "id:900220,phase:1,nolog,pass,t:none,setvar:'tx.allowed_request_content_type=${allowedContentTypes}'"
 SecAction "id:900200,phase:1,nolog,pass,t:none,setvar:'tx.allowed_methods=GET HEAD POST OPTIONS PUT PATCH DELETE'"
 Include ${join(crsDir, 'rules')}/*.conf
 `;

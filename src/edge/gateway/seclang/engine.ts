@@ -101,7 +101,8 @@ function runResponse(evaluation: Evaluation): boolean {
 }
 
 const methods = 'GET HEAD POST OPTIONS PUT PATCH DELETE';
-const types = [
+/** `tx.allowed_request_content_type`, as the Core Rule Set writes it. */
+export const allowedContentTypes = [
   'application/x-www-form-urlencoded', 'multipart/form-data', 'multipart/related', 'text/xml', 'application/xml', 'application/soap+xml', 'application/json', 'application/cloudevents+json', 'application/cloudevents-batch+json',
   'application/json-patch+json', 'application/merge-patch+json', 'application/vnd.api+json', 'application/ld+json', 'application/problem+json', 'application/activity+json', 'application/geo+json', 'application/hal+json', 'application/fhir+json',
   'application/csp-report', 'application/reports+json', 'application/x-ndjson', 'application/graphql', 'text/plain', 'text/csv', 'text/calendar', 'application/octet-stream', 'application/pdf', 'application/zip', 'application/gzip',
@@ -119,5 +120,5 @@ function prepare({ tx }: Transaction, settings: Managed): void {
   tx.set('inbound_anomaly_score_threshold', String(settings.inboundThreshold));
   tx.set('outbound_anomaly_score_threshold', String(settings.outboundThreshold));
   tx.set('allowed_methods', methods);
-  tx.set('allowed_request_content_type', types);
+  tx.set('allowed_request_content_type', allowedContentTypes);
 }
