@@ -31,3 +31,22 @@ describe('getPostgresService', () => {
     expect((await api.ask('GET', `${at(serviceId)}?deleted=yes`)).status).toBe(400);
   });
 });
+
+describe('the service of another project', () => {
+  const routes = [
+    ['GET', ''], ['GET', '?deleted=true'], ['PATCH', ''], ['DELETE', ''], ['DELETE', '?purge=true'], ['GET', '/credentials'], ['GET', '/credentials?reveal=true'], ['POST', '/credentials/reveal'],
+    ['POST', '/credentials/rotate'], ['POST', '/suspend'], ['POST', '/resume'], ['POST', '/retry'], ['POST', '/restore'], ['POST', '/undelete'], ['GET', '/backups'], ['POST', '/backups'], ['GET', '/metrics'],
+  ] as const;
+
+  test.each(routes)('%s …%s answers as if it had never existed, and nothing happens to it', async (method, path) => {
+    const { serviceId } = await createdService(api.ask);
+    const stranger = api.askFor(await createTenant(api.database, api.config.AUTH_SECRET));
+    const before = read.service(await api.ask('GET', `/postgres/services/${serviceId}`));
+    const answers = await Promise.all([serviceId, 'pg_00000000000000000000000000', 'nonsense'].map((id) => stranger(method, `/postgres/services/${id}${path}`, method === 'PATCH' ? { body: { displayName: 'mine' } } : {})));
+    const [foreign, ...absent] = answers.map(({ status, body: { requestId: _, ...rest } }) => ({ status, ...rest }));
+    expect(foreign).toEqual({ status: 404, ok: false, code: 'not_found', message: expect.stringContaining('Postgres service') });
+    expect(absent).toEqual([foreign, foreign]);
+    expect(read.service(await api.ask('GET', `/postgres/services/${serviceId}`))).toEqual(before);
+    await api.ask('DELETE', `/postgres/services/${serviceId}`);
+  });
+});
