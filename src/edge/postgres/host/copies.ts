@@ -122,7 +122,7 @@ export class Copies {
  */
 async function emptied(instance: Instance, generation: number): Promise<void> {
   if (instance.record.generation !== generation) throw new AppError('backend_error', 'The instance of the service is in use.');
-  await instance.stop();
+  await instance.stop(false);
   await instance.save({ systemId: null, restored: null, provenAt: null });
   await removeCluster(instance.data);
 }

@@ -73,7 +73,7 @@ export class InstanceSet {
   /** Nothing of it is left. */
   async discard(instance: Instance): Promise<void> {
     const grave = join(this.site.trash, instance.id);
-    await instance.moveAway(grave);
+    await instance.moveAway(grave, false);
     this.forget(instance);
     await rm(grave, { recursive: true, force: true });
   }

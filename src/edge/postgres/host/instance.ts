@@ -93,9 +93,9 @@ export class Instance {
     await this.awaitReady((await this.spawn(limits)).ended, goOn);
   }
 
-  /** No process of it is left. Safe twice. */
-  async stop(): Promise<void> {
-    await stopServer(this.data);
+  /** No process of it is left; `kept` false when its data goes with it. Safe twice. */
+  async stop(kept = true): Promise<void> {
+    await stopServer(this.data, kept);
     await rm(this.socketDir, { recursive: true, force: true });
   }
 
@@ -156,8 +156,8 @@ export class Instance {
   }
 
   /** The directory is at `target`, with everything in it; the instance is stopped and its slot free. */
-  async moveAway(target: string): Promise<void> {
-    await this.stop();
+  async moveAway(target: string, kept = true): Promise<void> {
+    await this.stop(kept);
     await rename(this.directory, target);
     this.slots.free(this.current.slot);
   }

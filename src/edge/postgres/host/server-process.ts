@@ -56,9 +56,9 @@ export function startServer({ binaries, data, log, owner, modest }: ServerStart)
   }
 }
 
-/** No process stands in the directory any more: fast shutdown, after 20 s an immediate one, then the end by force. */
-export async function stopServer(data: string): Promise<void> {
-  for (const [signal, patienceMs] of [['SIGINT', 20_000], ['SIGQUIT', 5_000], ['SIGKILL', 5_000]] as const) {
+/** No process stands in the directory any more: fast shutdown, after 20 s an immediate one, then the end by force. `kept` false: nothing in it is worth the first. */
+export async function stopServer(data: string, kept = true): Promise<void> {
+  for (const [signal, patienceMs] of [...(kept ? [['SIGINT', 20_000] as const] : []), ['SIGQUIT', 5_000], ['SIGKILL', 5_000]] as const) {
     const pid = postmasterOf(data);
     if (pid === null) break;
     send(pid, signal);
