@@ -1,8 +1,7 @@
 import { timeOfId } from '../../core/ids';
-import { isStorable } from '../../core/fields';
-import type { FinishedRequest, SuggestedExclusion } from '../../gateway/ports';
+import type { FinishedRequest } from '../../gateway/ports';
 import type { EventRecord } from '../../gateway/store/batches';
-import { maskedMatch, maskedPath, maskedProse, maskedReferer, maskedText, maskNumbers, queryOutline } from './mask';
+import { maskedMatch, maskedPath, maskedProse, maskedReferer, maskedText, maskNumbers, queryOutline, shownSuggestion } from './mask';
 import { unicode } from './request-view';
 
 const rulesMax = 10;
@@ -21,17 +20,12 @@ export function eventRecord(request: FinishedRequest, id: `gwe_${string}`): Even
       ...match, message: maskedText(match.message, 256), tags: match.tags.slice(0, 20).map((tag) => maskedText(tag, 128)), variable: maskedText(match.variable, 128), matched: maskedMatch(match),
     })),
     anomaly_score: isManaged ? managed?.score ?? null : null, threshold: isManaged ? managed?.threshold ?? null : null,
-    suggested_exclusion: isManaged && managed?.suggestion ? fitting(managed.suggestion) : null,
+    suggested_exclusion: isManaged && managed?.suggestion ? shownSuggestion(managed.suggestion) : null,
     ip: facts.clientIp.replace(/%.*/s, ''), country: facts.country, asn: facts.asn,
     request_id: facts.requestId, method: maskedText(facts.method, 32), scheme: facts.scheme, host: maskedText(facts.host, 255), path: maskedPath(facts.path), query: queryOutline(facts.rawQuery),
     http_version: facts.httpVersion, tls_version: facts.tlsVersion, user_agent: header(request, 'user-agent', (text) => maskedProse(text, textMax)), referer: header(request, 'referer', maskedReferer),
     status: request.status, origin_status: request.originStatus, duration_ms: Math.round(request.durationMs * 1_000) / 1_000, bytes_in: request.bytesIn,
   };
-}
-
-/** What a policy can hold: a path with U+0000 in it is none (core/fields `text`). */
-function fitting({ ruleId, target, pathPrefix }: SuggestedExclusion): SuggestedExclusion {
-  return { ruleId, target: isStorable(target) ? target : '*', pathPrefix: pathPrefix !== null && isStorable(pathPrefix) ? pathPrefix : null };
 }
 
 /** The keys an event is found by in the lists of the most frequent. */

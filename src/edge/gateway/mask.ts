@@ -1,4 +1,4 @@
-import type { RuleMatch } from '../../gateway/ports';
+import type { RuleMatch, SuggestedExclusion } from '../../gateway/ports';
 
 /** What is hidden before anything is kept (contract gateway.md §4.6). */
 const secretName = /pass|pwd|secret|token|auth|sess|key|card|cvv|cvc|credential|cookie|jwt|csrf|xsrf|\botp\b|\bpin\b|\bsid\b/i;
@@ -87,4 +87,11 @@ export function maskedMatch({ variable, matched }: Pick<RuleMatch, 'variable' | 
   const name = singleValue.exec(variable)?.[1];
   const isShown = name === undefined ? withoutValues.test(variable) : !isSecretName(name) && !(/^referer$/i.test(name) && /[?#]/.test(matched));
   return isShown ? maskedProse(matched, matchedMax) : `[${matched.length}]`;
+}
+
+/** A suggestion that tells nothing hidden and can be excluded as it is: the path ends before its first parameter, control character or card number; a name that holds one is left out. */
+export function shownSuggestion({ ruleId, target, pathPrefix }: SuggestedExclusion): SuggestedExclusion {
+  const path = pathPrefix?.replace(/[;\p{Cc}].*$/su, '').toWellFormed() ?? null;
+  const [collection = target] = target.split(':');
+  return { ruleId, target: maskedText(target, 256) === target ? target : collection, pathPrefix: path === null ? null : maskNumbers(path).split(hidden)[0] ?? null };
 }

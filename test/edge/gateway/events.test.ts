@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { EventRows } from '../../../src/edge/gateway/collapse';
 import { Events, type EventsOptions } from '../../../src/edge/gateway/events';
-import { maskedMatch, maskedPath, maskedReferer, maskNumbers, queryOutline } from '../../../src/edge/gateway/mask';
+import { maskedMatch, maskedPath, maskedReferer, maskNumbers, queryOutline, shownSuggestion } from '../../../src/edge/gateway/mask';
 import { cleanDecision } from '../../../src/edge/gateway/tally';
 import { timeOfId } from '../../../src/core/ids';
 import { outcomes, sources, type Decision, type FinishedRequest, type RequestFacts } from '../../../src/gateway/ports';
@@ -49,6 +49,14 @@ const eventsOf = (zoneId: string) => numbers(`select action || ' ' || source as 
 const rowsOf = async (zoneId: string) => (await test_.database.pool.query<{ id: string; count: number; ip: string; createdAt: Date }>('select id, count, host(ip) as ip, created_at as "createdAt" from gateway_event where zone_id = $1 order by id', [zoneId])).rows;
 
 describe('what is hidden', () => {
+  test('secrets in what is suggested to be excluded', () => {
+    const suggest = (target: string, pathPrefix: string | null) => shownSuggestion({ ruleId: '1', target, pathPrefix });
+    expect(suggest('ARGS:q', '/shop/list')).toEqual({ ruleId: '1', target: 'ARGS:q', pathPrefix: '/shop/list' });
+    expect(suggest('ARGS:4111111111111111', '/a;jsessionid=abc/b')).toEqual({ ruleId: '1', target: 'ARGS', pathPrefix: '/a' });
+    expect(suggest('*', '/pay/4111111111111111/x')).toEqual({ ruleId: '1', target: '*', pathPrefix: '/pay/' });
+    expect(suggest('*', null).pathPrefix).toBeNull();
+  });
+
   test('values of queries, cards, and parameters of paths', () => {
     expect(queryOutline('q=hello+world&password=secret&flag&a%5B%5D=1')).toBe('q=[11]&password=[6]&flag&a%5B%5D=[1]');
     expect(queryOutline('')).toBeNull();
@@ -179,7 +187,7 @@ test('whatever bytes a request has, its event is stored, and its suggestion fits
   const id = serve(events, decisionOf('block', { source: 'managed', ruleId: '942100', ruleName: odd, managed }), { zoneId: 'zone_odd', path: odd, rawQuery: odd, host: odd, method: odd, requestId: odd, country: odd, headers: [['user-agent', odd], ['referer', odd]] });
   await events.close();
   const { rows } = await test_.database.pool.query(`select id, suggested_exclusion as suggested from gateway_event where zone_id = 'zone_odd'`);
-  expect(rows).toEqual([{ id, suggested: { ruleId: '942100', target: '*', pathPrefix: null } }]);
+  expect(rows).toEqual([{ id, suggested: { ruleId: '942100', target: 'ARGS', pathPrefix: '/a' } }]);
   expect(await minutesOf('zone_odd')).toEqual({ 'block managed': 1 });
 });
 
