@@ -23,7 +23,7 @@ type Role = Config['EDGE_SERVES'][number];
 type Running = { facts: Readonly<Record<string, unknown>>; ready(): Readiness; stop(): Promise<void> };
 
 /** Sessions may end by themselves for this long; where the servers stop with the platform there is nothing to wait for. */
-const sessionGraceMs = { serversStay: 20_000, serversStop: 500 };
+const sessionGraceMs = { serversStay: 25_000, serversStop: 500 };
 
 /** Every role serves on while the database is away, so none of them waits for it longer than its own start needs. */
 const starters: Readonly<Partial<Record<Role, (core: CoreDeps) => Promise<Running>>>> = {

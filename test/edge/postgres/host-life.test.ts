@@ -131,7 +131,8 @@ test('a host that is to stop its servers leaves no process and no socket', async
 test('the fence outlives service and host', async () => {
   const first = await site.start();
   const service = await makeService(backend, routes);
-  await backend.destroy({ ...service.ref, generation: 5, retain: false });
+  await Promise.all([2, 3, 4, 5].map((generation) => backend.destroy({ ...service.ref, generation, retain: false })
+    .catch((error: unknown) => expect(error).toMatchObject({ code: 'stale_generation' }))));
   await first.stop();
   const second = await site.start();
   await expect(backend.ensureInstance({ ...service.ref, generation: 4, version: '18' })).rejects.toMatchObject({ code: 'stale_generation' });
@@ -229,6 +230,8 @@ test('the pool gives a ready server to the first who asks, and fills again', asy
   const { slot } = await recordOf(service);
   const roles = await rowsOfDirect(slot, service, `select rolname from pg_roles where rolname !~ '^pg_' order by 1`);
   expect(roles).toEqual(['holdfast_admin', service.ref.names.owner, service.login.name].map((rolname) => ({ rolname })));
+  const ours = async () => (await rowsOfDirect(slot, service, `select from pg_stat_activity where application_name = 'holdfast'`)).length;
+  await until(async () => await ours() === 0, 'the session that was ready for the claim to end');
   await until(() => host.pool.counts().running['trial'] === 1 && host.pool.counts().prepared === 1, 'the pool again');
   await host.stop();
 });
