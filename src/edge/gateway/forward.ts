@@ -50,6 +50,7 @@ class Forwarding {
     if (this.over) return;
     if ('fault' in picked) {
       this.options.metrics.originFailures.inc({ reason: picked.fault });
+      if (picked.fault === 'refused') this.refused();
       return this.fail(502);
     }
     try {
@@ -165,7 +166,12 @@ class Forwarding {
     this.fail(this.isLate || error.code === 'ETIMEDOUT' ? 504 : 502);
   }
 
-  private found({ address }: Target, error: string | null): void {
+  /** None of the addresses may be dialled; names have others tomorrow. */
+  private refused(): void {
+    for (const { kind, value } of this.visit.host.route.origins) if (kind !== 'CNAME') this.found({ address: value }, 'address_refused');
+  }
+
+  private found({ address }: Pick<Target, 'address'>, error: string | null): void {
     const { facts: { zoneId, receivedAt }, host: { route: { hostname } } } = this.visit;
     this.options.access.health.found({ zoneId, hostname, address }, error, receivedAt);
   }

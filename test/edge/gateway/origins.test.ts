@@ -74,6 +74,23 @@ test('an address that refuses rests, and a request that changes nothing is sent 
   expect((await get('www.dead.test', 'Accept: application/json\r\n')).body).toContain('"code":"origin_unreachable"');
 });
 
+test('of two addresses the one that answers serves what may be sent twice at once, and everything while the other rests', async () => {
+  const [alive, dead] = [await world.origin((request, response) => request.resume().on('end', () => response.end('alive'))), await world.origin(() => undefined)];
+  await dead.close();
+  await world.zone('half.test', [{ name: '@', value: '127.0.0.1', port: alive.port }, { name: '@', value: '127.0.0.2', port: dead.port }]);
+  for (let i = 0; i < 6; i++) expect((await get('half.test')).status).toBe(200);
+  for (let i = 0; i < 4; i++) expect((await world.raw('POST / HTTP/1.1\r\nHost: half.test\r\nContent-Length: 1\r\nConnection: close\r\n\r\na')).status).toBe(200);
+  expect(alive.seen).toHaveLength(10);
+});
+
+test('an origin that may not be dialled is told about where hosts are looked at', async () => {
+  const zoneId = await world.zone('refused.test', [{ name: '@', value: '127.0.0.1', port: 25 }]);
+  expect((await get('refused.test')).status).toBe(502);
+  const found = () => world.test.database.pool.query('select address, healthy, last_error from gateway_origin where zone_id = $1', [zoneId]).then(({ rows }) => rows);
+  await until(async () => (await found()).length > 0, 'the finding');
+  expect(await found()).toEqual([{ address: '127.0.0.1', healthy: false, last_error: 'address_refused' }]);
+});
+
 test('rests are 10 s, then double to 60 s, and end with a success', () => {
   let now = 0;
   const resting = new RestingAddresses(() => now);

@@ -58,6 +58,28 @@ test('bodies go through, long ones in chunks too', async () => {
   expect(answer).toEqual({ text: 'got 3000000 chunked {"x-end":"yes"}', trailers: { 'x-sum': '3000000' } });
 });
 
+test('of a trusted proxy the right-most address that is not one is the client, and its scheme counts', async () => {
+  const origin = await world.origin((_request, response) => response.end('ok'));
+  await world.zone('trust.test', [{ name: '@', value: '127.0.0.1', port: origin.port }], { policy: { mode: 'off', transport: { httpsRedirect: true } } });
+  const told = 'X-Forwarded-For: 203.0.113.9, 198.51.100.7:4711, 127.0.0.5\r\nX-Forwarded-Proto: https\r\nX-Real-IP: 8.8.8.8\r\nForwarded: for=8.8.8.8\r\nX-Request-Id: mine\r\n';
+  expect((await get('trust.test', '/', told)).status).toBe(301);
+  await world.restart({ trustedProxies: ['127.0.0.0/8'] });
+  expect((await get('trust.test', '/', told.replace(':4711', ''))).status).toBe(200);
+  expect(origin.seen.at(-1)?.headers).toMatchObject({
+    'x-forwarded-for': '198.51.100.7', 'x-real-ip': '198.51.100.7', 'x-forwarded-proto': 'https', 'forwarded': 'for=198.51.100.7;host="trust.test";proto=https', 'x-request-id': expect.stringMatching(/^req_/),
+  });
+  await get('trust.test', '/', 'X-Forwarded-For: 198.51.100.7, junk, 127.0.0.5\r\nX-Forwarded-Proto: https\r\n');
+  expect(origin.seen.at(-1)?.headers['x-forwarded-for']).toBe('127.0.0.5');
+  await world.restart();
+});
+
+test('an answer of ours is JSON for who prefers it, else a page that is the same for everybody', async () => {
+  const typeOf = async (accept: string) => /Content-Type: (\S+?);/.exec((await get('nobody.test', '/', `Accept: ${accept}\r\n`)).head)?.[1];
+  expect([await typeOf('*/*'), await typeOf('text/html, application/json'), await typeOf('text/html;q=0.5, application/json')]).toEqual(['text/html', 'text/html', 'application/json']);
+  expect([await typeOf('application/json'), await typeOf('application/problem+json;q=0.2'), await typeOf('application/json, text/html')]).toEqual(['application/json', 'application/json', 'application/json']);
+  expect((await get('nobody.test')).body).toBe((await get('else.test')).body);
+});
+
 test('an unknown host is told nothing', async () => {
   const answer = await get('nobody.test');
   expect(answer.status).toBe(404);

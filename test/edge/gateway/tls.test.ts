@@ -1,7 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { connect as connectHttp2 } from 'node:http2';
-import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import { createServer as createSecure } from 'node:https';
+import { connect as connectTls, createSecureContext, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { createAuthority, issueLeaf } from '../../../src/core/certificates';
+import { OriginAgent } from '../../../src/edge/gateway/origin-agent';
 import { newId } from '../../../src/core/ids';
 import { sendRaw, withGateway, type Origin } from '../../support/gateway-world';
 import { until } from '../../support/until';
@@ -94,4 +96,27 @@ test('an ACME token we placed is answered before any redirect, another is the or
   const ask = (token: string) => world.raw(`GET /.well-known/acme-challenge/${token} HTTP/1.1\r\nHost: second.test\r\nConnection: close\r\n\r\n`);
   expect((await ask('token-token-token-1')).body).toBe('token-token-token-1.thumb');
   expect((await ask('token-token-token-2')).status).toBe(301);
+});
+
+test('an origin with TLS is verified by the name it is asked for, which is the record\'s host header or the visitor\'s', async () => {
+  await world.restart({ agent: new OriginAgent(createSecureContext({ ca: authority.certificate })) });
+  const names: (string | false)[] = [];
+  const listener = (by: typeof authority) => {
+    const leaf = issueLeaf(by, { dnsNames: ['secure.test', 'real.example'], ipAddresses: [] });
+    const server = createSecure({ cert: leaf.certificate, key: leaf.key });
+    server.on('secureConnection', (socket) => names.push('servername' in socket && (typeof socket.servername === 'string' || socket.servername === false) ? socket.servername : ''));
+    return world.origin((_request, response) => response.end('secure'), server);
+  };
+  const [trusted, stranger] = [await listener(authority), await listener(createAuthority('another authority'))];
+  await world.zone('secure.test', [
+    { name: '@', value: '127.0.0.1', port: trusted.port, protocol: 'https' }, { name: 'real', value: '127.0.0.1', port: trusted.port, protocol: 'https', hostHeader: 'real.example' },
+    { name: 'wrong', value: '127.0.0.1', port: trusted.port, protocol: 'https' }, { name: 'stranger', value: '127.0.0.1', port: stranger.port, protocol: 'https', hostHeader: 'real.example' },
+  ]);
+  const status = (host: string) => world.raw(`GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`).then((answer) => answer.status);
+  names.splice(0);
+  expect([await status('secure.test'), await status('real.secure.test')]).toEqual([200, 200]);
+  expect(trusted.seen.map(({ headers }) => headers.host)).toEqual(['secure.test', 'real.example']);
+  expect(names.filter((name) => name !== 'secure.test')).toEqual(['real.example']);
+  expect([await status('wrong.secure.test'), await status('stranger.secure.test')]).toEqual([502, 502]);
+  expect([trusted.seen.length, stranger.seen.length]).toEqual([2, 0]);
 });
