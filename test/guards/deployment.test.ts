@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config';
+import { createMetrics } from '../../src/core/metrics';
+import { createGatewayMetrics } from '../../src/edge/gateway/metrics';
+import { createGatewayMetrics as createPostgresGatewayMetrics } from '../../src/edge/postgres/gateway/metrics';
 import { queues } from '../../src/temporal/queues';
 
 const root = join(__dirname, '../..');
@@ -46,6 +49,19 @@ test('the head of the file names every secret and address it wants', () => {
   const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
   const head = text.slice(0, text.indexOf('\nname:'));
   expect([...text.matchAll(/\$\{(\w+):\?/g)].map(([, name = '']) => name).filter((name) => !head.includes(name))).toEqual([]);
+});
+
+test('rules and dashboard ask only for metrics there are', () => {
+  const rules = z.object({ groups: z.array(z.object({ rules: z.array(z.object({ alert: z.string(), expr: z.string() })) })) }).parse(parse(readFileSync(join(root, 'deploy/prometheus-rules.yaml'), 'utf8')));
+  const dashboard = z.object({ panels: z.array(z.object({ targets: z.array(z.object({ expr: z.string() })) })) }).parse(JSON.parse(readFileSync(join(root, 'deploy/grafana-dashboard.json'), 'utf8')));
+  const expressions = [...rules.groups.flatMap((group) => group.rules.map(({ expr }) => expr)), ...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))];
+  const { registry } = createMetrics('test');
+  createPostgresGatewayMetrics(registry);
+  createGatewayMetrics(registry);
+  const known = new Set([...registry.getMetricsAsArray().map(({ name }) => name), 'gateway_event_batches_waiting', 'gateway_event_bytes_waiting', 'up']);
+  const asked = expressions.flatMap((expr) => [...expr.matchAll(/\b([a-z][a-z_]+)(?=[[{) ]|$)/g)].map(([, name = '']) => name.replace(/_(?:bucket|count|sum)$/, ''))).filter((name) => name.includes('_') && name !== 'histogram_quantile' || name === 'up');
+  expect([...new Set(asked)].filter((name) => !known.has(name))).toEqual([]);
+  expect(asked.length).toBeGreaterThanOrEqual(expressions.length);
 });
 
 test('the image holds what the processes read', () => {
