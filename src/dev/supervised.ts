@@ -16,9 +16,12 @@ export interface SupervisedOptions<R extends Running> {
   readonly say: (text: string) => void;
   /** Called when a process was started or is ready. */
   readonly changed?: () => void;
+  /** It has servers of its own to end: a stop that meets it between two processes waits for the next one. */
+  readonly hasServers?: boolean;
 }
 
 const firstAttemptsMax = 4;
+const startGraceMs = 15_000;
 const backOffMs = { first: 250, max: 10_000, forgetAfter: 30_000 };
 
 /** Keeps one process running until it is stopped: what dies is started again, at once and then ever more slowly. */
@@ -50,6 +53,7 @@ export class Supervised<R extends Running> {
 
   /** Ends the process and the watch over it; also in the middle of a start. */
   async stop(graceMs?: number): Promise<void> {
+    if (this.options.hasServers) await Promise.race([this.starting, pause(startGraceMs, undefined, { ref: false })]);
     this.stopped.abort();
     await this.process?.stop(graceMs);
     await this.starting;
@@ -65,9 +69,10 @@ export class Supervised<R extends Running> {
       if (this.stopped.signal.aborted) return;
       quickDeaths = Date.now() - startedAt > backOffMs.forgetAfter ? 0 : quickDeaths + 1;
       this.options.say(`${this.name} ended unexpectedly; it is started again.`);
-      await this.wait(quickDeaths - 1);
+      const next = this.wait(quickDeaths - 1).then(() => this.attempt(Infinity));
+      this.starting = next.catch(() => undefined);
       try {
-        running = await this.attempt(Infinity);
+        running = await next;
       } catch {
         return; // only a stop ends endless attempts
       }

@@ -18,10 +18,12 @@ import { Supervised, type Running } from './supervised';
 import { findTemporalBinary } from './temporal-binary';
 import { startTemporalServer } from './temporal-server';
 
+const hostName = 'edge-postgres-host';
+
 /** Every process of ours, with the entry file it runs and what only it is told. */
 export const children = [
   { name: 'api', entry: 'api.js', env: {} },
-  { name: 'edge-postgres-host', entry: 'edge.js', env: { EDGE_SERVES: 'postgres-host' } },
+  { name: hostName, entry: 'edge.js', env: { EDGE_SERVES: 'postgres-host' } },
   { name: 'edge-dns', entry: 'edge.js', env: { EDGE_SERVES: 'dns' } },
   { name: 'edge-gateway', entry: 'edge.js', env: { EDGE_SERVES: 'gateway' } },
   { name: 'edge-postgres', entry: 'edge.js', env: { EDGE_SERVES: 'postgres' } },
@@ -97,7 +99,7 @@ export class System {
   private async supervise<R extends Running>(name: string, start: (spawned: (running: Running) => void) => Promise<R>): Promise<R> {
     if (this.stopping) throw new Error('The system is being stopped.');
     const { say, changed } = this.options;
-    const unit = new Supervised<R>({ name, start, say, changed });
+    const unit = new Supervised<R>({ name, start, say, changed, hasServers: name === hostName });
     this.units.set(name, unit);
     return unit.start();
   }

@@ -52,6 +52,28 @@ test('what is stopped is not started again', async () => {
   expect({ started: processes.all.length, alive: processes.alive, said }).toEqual({ started: 1, alive: 0, said: [] });
 });
 
+test('what has servers of its own is brought back before it is stopped', async () => {
+  const processes = new Processes();
+  let ready: () => void = () => undefined;
+  const unit = new Supervised({
+    name: 'host', say: () => undefined, hasServers: true, start: async (spawned) => {
+      const running = processes.make();
+      spawned(running);
+      if (processes.all.length > 1) await new Promise<void>((done) => { ready = done; });
+      return running;
+    },
+  });
+  await unit.start();
+  processes.all[0]?.end();
+  await until(() => processes.all.length === 2);
+  const stopped = unit.stop();
+  await new Promise((done) => { setImmediate(done); });
+  expect(processes.all[1]?.stopped).toBe(false);
+  ready();
+  await stopped;
+  expect(processes.all[1]?.stopped).toBe(true);
+});
+
 test('a first start that fails is tried again, and given up after the fourth time', async () => {
   const { unit, said } = supervised(async (_, attempt) => { throw new Error(`failure ${attempt}`); });
   await expect(unit.start()).rejects.toThrow('failure 4');

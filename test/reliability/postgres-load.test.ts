@@ -33,6 +33,7 @@ async function replaced(name: string, former: number): Promise<void> {
     return pid !== undefined && pid !== former;
   });
   Object.assign(product.file, file);
+  if (name === 'api') await until(async () => (await fetch(`${file.apiUrl}/readyz`).catch(() => null))?.ok === true, 'the API to serve');
 }
 
 async function instancesDir(): Promise<string> {
