@@ -53,7 +53,7 @@ export class Supervised<R extends Running> {
 
   /** Ends the process and the watch over it; also in the middle of a start. */
   async stop(graceMs?: number): Promise<void> {
-    if (this.options.hasServers) await Promise.race([this.starting, pause(startGraceMs, undefined, { ref: false })]);
+    if (this.options.hasServers) await Promise.race([this.starting, pause(Math.min(graceMs ?? startGraceMs, startGraceMs), undefined, { ref: false })]);
     this.stopped.abort();
     await this.process?.stop(graceMs);
     await this.starting;
