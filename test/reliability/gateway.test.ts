@@ -84,6 +84,8 @@ test('a worker that is killed takes only its own open requests with it, and is r
     const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
     return /gateway_requests\{[^}]*outcome="clean"[^}]*\} [1-9]/.test(metrics);
   }, 'metrics of the workers');
-  expect(await (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).json()).toMatchObject({ ok: true, workers: 2, zones: 1 });
+  const readiness = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).json();
+  await until(async () => (await readiness()).workers === 2, 'the successor to serve');
+  expect(await readiness()).toMatchObject({ ok: true, zones: 1 });
   for (const agent of agents) agent.destroy();
 }, 60_000);
