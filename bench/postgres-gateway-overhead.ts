@@ -14,7 +14,7 @@ const targetMs = 0.5;
 function main(): Promise<void> {
   return alongEveryWay(async ({ run, all, direct, ours, bouncer }) => {
     const times = new Map<Way, number[]>(all.map((way) => [way, []]));
-    for (let round = 0; round < rounds; round++) for (const way of all) times.get(way)?.push(...await selectLatencies(run, way));
+    for (let round = 0; round < rounds; round++) for (const way of all) times.set(way, (times.get(way) ?? []).concat(await selectLatencies(run, way)));
     const p50 = (way: Way) => percentile(times.get(way) ?? [], 0.5);
     for (const way of all) print(`one-row SELECT, prepared, 1 client   ${way.name.padEnd(26)} p50 ${p50(way).toFixed(3)}  p99 ${percentile(times.get(way) ?? [], 0.99).toFixed(3)} ms`);
     print(`gateway-overhead: + ${(p50(ours) - p50(direct)).toFixed(3)} ms over direct with TLS (target + ${targetMs})`);

@@ -12,7 +12,7 @@ export interface CorpusRequest {
   readonly body: Buffer | null;
 }
 
-const folder = resolve(__dirname, '../corpus');
+const folder = resolve('test/corpus');
 const bytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
 /** As forms encode; what is encoded already (`%0d`) stays. */
 const encoded = (text: string) => encodeURIComponent(text).replace(/%25(?=[0-9a-fA-F]{2})/g, '%').replaceAll('%20', '+').replaceAll("'", '%27');
