@@ -50,15 +50,17 @@ export async function runGatewayWorker(core: Core, open: OpenParts, index: numbe
   const workers = core.config.GATEWAY_WORKERS || availableParallelism();
   // A signal to the whole group is for the parent to follow, which then ends us in order.
   process.on('SIGTERM', () => undefined).on('SIGINT', () => undefined);
+  let zones = () => 0; // asked while it starts as well
   try {
     const closing = new Promise<number>((resolve) => {
       process.on('message', (message: unknown) => {
         if (isWorkerMessage<ToWorker>(message) && message.gateway === 'close') resolve(message.graceMs);
-        if (isWorkerMessage<ToWorker>(message) && message.gateway === 'metrics') void core.registry.getMetricsAsJSON().then((metrics) => tellParent({ gateway: 'metrics', asked: message.asked, metrics, zones: gateway.zones() }));
+        if (isWorkerMessage<ToWorker>(message) && message.gateway === 'metrics') void core.registry.getMetricsAsJSON().then((metrics) => tellParent({ gateway: 'metrics', asked: message.asked, metrics, zones: zones() }));
       });
     });
     const gateway = await startProcess(core, open, { index, workers, send: (message) => void process.send?.(message) });
-    await tellParent({ gateway: 'bound', addresses: gateway.addresses, instanceId: gateway.instanceId, zones: gateway.zones() });
+    zones = () => gateway.zones();
+    await tellParent({ gateway: 'bound', addresses: gateway.addresses, instanceId: gateway.instanceId, zones: zones() });
     await gateway.stop(await closing);
   } catch (error) {
     await tellParent({ gateway: 'failed', message: error instanceof Error ? error.message : String(error) });
