@@ -149,7 +149,7 @@ test('a check refused for good is done again when asked for', async () => {
 
 function callerOf({ orgId, projectId, orgSlug, projectSlug, userIds }: Awaited<ReturnType<typeof zoneOf>>['tenant']) {
   return {
-    kind: 'user' as const, userId: userIds.owner as `usr_${string}`, sessionId: 'ses_x' as const, email: 'a@b.test', displayName: 'a', freshUntil: null, role: 'owner' as const,
+    kind: 'user' as const, userId: userIds.owner, sessionId: 'ses_x' as const, email: 'a@b.test', displayName: 'a', freshUntil: null, role: 'owner' as const,
     org: { id: orgId, slug: orgSlug, displayName: 'x', status: 'active' as const }, project: { id: projectId, slug: projectSlug, displayName: 'x', status: 'active' as const },
   };
 }
